@@ -1,0 +1,35 @@
+# Each target makes .venv when it is missing, and again when the pins change.
+#   make demo    the whole suite on real input, in under a minute
+#   make dev     Halfpast on 127.0.0.1:7080, data in ./.halfpast
+#   make test    the tests; the last line tells the count
+#   make check   format, lint, types and layers (scripts/check adds the tests)
+#   make venv    only the environment
+#   make clean   removes the environment and all caches, keeps ./.halfpast
+
+.PHONY: check clean demo dev test venv
+.DEFAULT_GOAL := demo
+
+PYTHON ?= python3.11
+export PYTHON
+
+venv: .venv/.stamp
+
+.venv/.stamp: requirements/dev.txt pyproject.toml scripts/venv
+	@scripts/venv
+
+demo: venv
+	@.venv/bin/python -m halfpast_loadtest.demo
+
+dev: venv
+	@.venv/bin/halfpast dev
+
+test: venv
+	@.venv/bin/python -m pytest
+
+check: venv
+	@scripts/check --fast
+
+clean:
+	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache \
+		.pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

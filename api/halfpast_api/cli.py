@@ -1,0 +1,69 @@
+"""The command `halfpast`.
+
+Each `cli_<noun>.py` holds the commands about one noun and registers them here. They
+load what they need when they run, so that `halfpast --help` is quick.
+"""
+
+from typing import Annotated
+
+import typer
+
+from halfpast_api import (
+    cli_bench,
+    cli_doctor,
+    cli_events,
+    cli_groups,
+    cli_serve,
+    cli_tail,
+)
+from halfpast_api.cli_output import AsJson, print_json, print_line
+
+app = typer.Typer(
+    name="halfpast",
+    help=(
+        "Delayed and transactional messages, delivered to the millisecond and kept "
+        "through every crash."
+    ),
+    epilog="Start with: halfpast dev",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # a traceback is for us: all of it, and plain
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command()
+def version(as_json: AsJson = False) -> None:
+    """Show which release this is."""
+    import platform
+    from importlib.metadata import version as version_of
+
+    found = version_of("halfpast")
+    if as_json:
+        print_json({"version": found, "python": platform.python_version()})
+    else:
+        print_line(f"halfpast {found} (Python {platform.python_version()})")
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show which release this is.")
+    ] = False,
+) -> None:
+    if show_version:
+        version()
+        raise typer.Exit
+
+
+def main() -> None:
+    """The entry point; `python -m halfpast_api.cli` is the same."""
+    app()
+
+
+for module in (cli_serve, cli_events, cli_tail, cli_groups, cli_doctor, cli_bench):
+    module.register(app)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Commands that talk to a server: how they do it, and how they fail."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from halfpast_api.cli_output import (
+    INTERRUPTED,
+    REFUSED,
+    UNKNOWN,
+    UNREACHABLE,
+    USAGE,
+    CommandFailed,
+    print_failure,
+)
+
+if TYPE_CHECKING:  # loaded when it is needed: `halfpast --help` shall be quick
+    import halfpast
+
+R = TypeVar("R")
+
+Server = Annotated[
+    str,
+    typer.Option("--server", envvar="HALFPAST_URL", help="Where the API listens."),
+]
+DEFAULT_SERVER = "http://127.0.0.1:7080"
+UNREACHABLE_S = 1.0  # long enough for a service that is just being restarted
+
+
+def with_client(
+    server: str,
+    work: "Callable[[halfpast.Client], Coroutine[Any, Any, R]]",
+    *,
+    as_json: bool,
+    patience_s: float = 10.0,
+) -> R:
+    """Run `work` with a client of `server`; a failure is shown and ends the command."""
+    import halfpast
+
+    async def run() -> R:
+        policy = halfpast.RetryPolicy(
+            total_s=patience_s,
+            attempt_s=patience_s,
+            backoff_max_s=0.25,
+            unreachable_s=UNREACHABLE_S,
+        )
+        async with halfpast.Client(server, retry=policy) as client:
+            return await work(client)
+
+    return guarded(lambda: asyncio.run(run()), server=server, as_json=as_json)
+
+
+def guarded(action: Callable[[], R], *, server: str, as_json: bool) -> R:
+    """Do it; turn what may go wrong into a message and an exit code."""
+    import halfpast
+
+    try:
+        return action()
+    except CommandFailed as failure:
+        failed = failure
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except ValueError as error:
+        failed = CommandFailed(str(error), code=USAGE)
+    except halfpast.HalfpastError as error:
+        failed = _explained(error, server)
+    print_failure(failed, as_json=as_json)
+    raise typer.Exit(failed.code)
+
+
+def _explained(error: "halfpast.HalfpastError", server: str) -> CommandFailed:
+    import halfpast
+
+    match error:
+        case halfpast.ServerUnreachable():
+            return CommandFailed(
+                str(error),
+                code=UNREACHABLE,
+                hint="start one with 'halfpast dev', or name another with --server",
+            )
+        case halfpast.OutcomeUnknown():
+            again = "repeat it with --idempotency-key " + error.idempotency_key
+            hint = again if error.idempotency_key else "look with 'halfpast get'"
+            return CommandFailed(str(error), code=UNKNOWN, hint=hint)
+        case halfpast.ApiProblem():
+            return CommandFailed(
+                str(error), hint=_HINTS.get(error.code, ""), report=_report(error)
+            )
+        case halfpast.UnexpectedAnswer():
+            hint = f"is there really a Halfpast server at {server}?"
+            return CommandFailed(str(error), hint=hint)
+        case _:
+            return CommandFailed(str(error), code=REFUSED)
+
+
+def _report(error: "halfpast.ApiProblem") -> dict[str, object]:
+    return {
+        "status": error.status,
+        "code": error.code,
+        "retryable": error.retryable,
+        "request_id": error.request_id,
+        "errors": list(error.errors),
+    }
+
+
+_HINTS = {
+    "unknown_event": "list what is scheduled with 'halfpast list'",
+    "unknown_topic": "publish to it first: halfpast publish TOPIC DATA",
+    "already_delivered": "see when and how late with 'halfpast get ID'",
+    "already_cancelled": "see when with 'halfpast get ID'",
+    "store_full": "free space or add a disk, then look with 'halfpast doctor'",
+    "not_ready": "wait a moment, or look at the server's own output",
+}

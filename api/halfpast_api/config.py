@@ -1,0 +1,99 @@
+"""What may be tuned in the HTTP API."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from halfpast_core_store.record import BODY_SIZE_MAX
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyLimits:
+    """How large a request may be, in bytes after decompression."""
+
+    single_max: int = BODY_SIZE_MAX * 4 // 3 + 64 * KIB
+    """One event: the largest body as base64, and room for the rest."""
+
+    batch_max: int = 32 * MIB
+    """A batch of events."""
+
+    receipts_max: int = 4 * MIB
+    """Receipts to settle."""
+
+    admin_max: int = 64 * KIB
+    """Everything else."""
+
+    held_max: int = 256 * MIB
+    """All bodies that are being received at one time."""
+
+    batch_count_max: int = 10_000
+    """Events in one batch; an id block has room for no more than 16,384."""
+
+    depth_max: int = 128
+    """Levels of nesting in JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """How long a client may take and how many connections there may be."""
+
+    header_timeout_s: float = 10.0
+    """From the first byte of a request to the end of its headers; also from the
+    beginning of a connection to its first request."""
+
+    body_timeout_s: float = 30.0
+    """For the body, and beyond that the time it takes at `body_rate_min`."""
+
+    body_rate_min: int = 128 * KIB
+    """Bytes per second."""
+
+    idle_timeout_s: float = 75.0
+    """Between two requests. Longer than the 60 s of common proxies."""
+
+    write_timeout_s: float = 30.0
+    """How long a client may not read its answer."""
+
+    sweep_s: float = 1.0
+    """How often the connections are looked at, so how exact the above is."""
+
+    count_max: int = 10_000
+    """Connections at once."""
+
+    per_address_max: int = 5_000
+    """Connections at once from one address. Proxies come from one address."""
+
+    lingering_s: float = 2.0
+    """How long the rest of a refused body is read, so that the client sees why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiConfig:
+    """Everything about one API process. Read once at its start."""
+
+    host: str = "127.0.0.1"
+    port: int = 7080
+    """0 takes any free one; see `RunningApi.address`."""
+
+    bodies: BodyLimits = field(default_factory=BodyLimits)
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
+
+    auto_create_topics: bool = True
+    """Whether publishing to an unknown topic creates it."""
+
+    topic_cache_s: float = 5.0
+    """How old what is known of a topic (its queues) may be."""
+
+    metadata_snapshot: Path | None = None
+    """Where settings are kept for a start without the metadata database."""
+
+    ready_timeout_s: float = 2.0
+    """How long `/readyz` waits for the services behind the API."""
+
+    shutdown_s: float = 10.0
+    """How long requests in flight may take to end at a shutdown."""
+
+    reuse_port: bool = False
+    """Whether several processes may share the port."""

@@ -1,0 +1,210 @@
+"""Scheduled events: look, reschedule, deliver now, cancel, list."""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from halfpast_api import headers
+from halfpast_api.answer import Answer
+from halfpast_api.call import Call
+from halfpast_api.due_time import TIME_FIELDS, due_ms
+from halfpast_api.event_body import RescheduleBody
+from halfpast_api.event_id import id_text, parse_id
+from halfpast_api.event_view import (
+    STATES,
+    EventPageView,
+    view_event,
+    view_stored,
+)
+from halfpast_api.page_token import parse_token, render_token
+from halfpast_api.problems import Refusal, as_refusal
+from halfpast_api.reading import Reader
+from halfpast_api.times import NS_PER_MS
+from halfpast_api.topic_directory import Settings, TopicDirectory
+from halfpast_chronos.delay_server import (
+    Cancel,
+    DelayServer,
+    Event,
+    GetEvent,
+    Happening,
+    ListEvents,
+    Reschedule,
+)
+from halfpast_chronos.errors import AlreadyDelivered, UnknownEvent
+from halfpast_core_store.broker import Broker, FindEvent, FoundEvent
+from halfpast_core_store.record import Record, RecordKind, decode_record
+
+_LIMIT_MAX: Final = 1000
+_MS_MAX: Final = 2**63 - 1
+
+
+class CancelledView(msgspec.Struct, omit_defaults=True):
+    """The answer to a cancel that took effect, now or earlier."""
+
+    outcome: str
+    id: str
+    cancelled_at: str | None = None
+
+
+class EventHandlers:
+    """Handlers for events that are there already."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        delay: DelayServer,
+        directory: TopicDirectory,
+        settings: Settings,
+        *,
+        depth_max: int,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._broker = broker
+        self._delay = delay
+        self._directory = directory
+        self._settings = settings
+        self._now_ns = now_ns
+        self._reader = Reader(RescheduleBody, depth_max)
+
+    async def get(self, call: Call) -> Answer:
+        """GET /v1/events/{id}"""
+        event_id = parse_id(call.parameters[0])
+        event = (await self._delay.get_event(GetEvent(event_id))).event
+        if event is not None:
+            return await self._answer(call, event)
+        record, found = await self._find_stored(event_id)
+        topic = await self._directory.name_of(record.topic_id)
+        view = view_stored(record, topic, found.stored_ms, call.answer_form)
+        return call.answer(200, view, [_etag(view.version)])
+
+    async def reschedule(self, call: Call) -> Answer:
+        """PATCH /v1/events/{id}"""
+        event_id = parse_id(call.parameters[0])
+        body = call.read(self._reader)
+        expected = headers.if_match(call.headers)
+        if body == RescheduleBody():
+            raise Refusal(
+                "missing_field", f"give the new time as one of {', '.join(TIME_FIELDS)}"
+            )
+        event = await self._scheduled(event_id)
+        topic = await self._directory.name_of(event.topic_id)
+        due = due_ms(
+            body.deliver_at,
+            body.delay,
+            body.delay_ms,
+            accepted_ns=self._now_ns(),
+            max_delay_ms=self._settings.topic_settings(topic).max_delay_ms,
+        )
+        changed = await self._delay.reschedule(Reschedule(event_id, due, expected))
+        return await self._answer(call, changed)
+
+    async def deliver_now(self, call: Call) -> Answer:
+        """POST /v1/events/{id}:deliver-now"""
+        event_id = parse_id(call.parameters[0])
+        expected = headers.if_match(call.headers)
+        await self._scheduled(event_id)
+        now_ms = self._now_ns() // NS_PER_MS
+        changed = await self._delay.reschedule(
+            Reschedule(event_id, now_ms, expected, deliver_now=True)
+        )
+        return await self._answer(call, changed)
+
+    async def cancel(self, call: Call) -> Answer:
+        """DELETE /v1/events/{id}"""
+        event_id = parse_id(call.parameters[0])
+        expected = headers.if_match(call.headers)
+        cancelled = await self._delay.cancel(Cancel(event_id, expected))
+        if cancelled.outcome == "not_found":
+            try:
+                record, _ = await self._find_stored(event_id)
+            except UnknownEvent as error:
+                raise _with_outcome(error, "not_found") from None
+            late = AlreadyDelivered(id_text(event_id), record.born_ms)
+            raise _with_outcome(late, "too_late")
+        if cancelled.outcome == "too_late":
+            at_ms = cancelled.event.finished_ms if cancelled.event else 0
+            late = AlreadyDelivered(id_text(event_id), at_ms)
+            raise _with_outcome(late, "too_late")
+        view = CancelledView(cancelled.outcome, id_text(event_id))
+        if cancelled.event is not None:
+            at = view_event(cancelled.event, "", None, None).cancelled_at
+            view.cancelled_at = at
+        return call.answer(200, view)
+
+    async def list(self, call: Call) -> Answer:
+        """GET /v1/events"""
+        query = call.query(
+            *("topic", "key", "tag", "state"),
+            *("due_after", "due_before", "limit", "page_token"),
+        )
+        topic_id = 0
+        if (name := query.text("topic")) is not None:
+            topic_id = await self._directory.id_of(name)
+        key, tag = query.text("key"), query.text("tag")
+        state = query.choice("state", "scheduled", sorted(STATES))
+        page = await self._delay.list_events(
+            ListEvents(
+                topic_id=topic_id,
+                key=None if key is None else key.encode(),
+                tag=None if tag is None else tag.encode(),
+                state=STATES[state],
+                due_after_ms=_within(query.instant("due_after", 0)),
+                due_before_ms=_within(query.instant("due_before", _MS_MAX)),
+                limit=query.integer("limit", 100, 1, _LIMIT_MAX),
+                after=parse_token(query.text("page_token")),
+            )
+        )
+        names = await self._directory.names_of({it.topic_id for it in page.events})
+        views = [
+            view_event(event, names.get(event.topic_id, ""), event.record, None)
+            for event in page.events
+        ]
+        return call.answer(200, EventPageView(views, render_token(page.next_token)))
+
+    async def _scheduled(self, event_id: bytes) -> Event:
+        """The event. Raises AlreadyDelivered for one that was never scheduled."""
+        event = (await self._delay.get_event(GetEvent(event_id))).event
+        if event is None:
+            record, _ = await self._find_stored(event_id)
+            raise AlreadyDelivered(id_text(event_id), record.born_ms)
+        return event
+
+    async def _find_stored(self, event_id: bytes) -> tuple[Record, FoundEvent]:
+        """An event that the Delay Server does not know, from the log.
+
+        Raises UnknownEvent, also for one that was scheduled: the Delay Server has
+        finished with it so long ago that it does not know the outcome any more.
+        """
+        found = await self._broker.find_event(FindEvent(event_id))
+        if found.record is not None:
+            record = decode_record(found.record)
+            if record.kind == RecordKind.NORMAL:
+                return record, found
+        raise UnknownEvent(id_text(event_id))
+
+    async def _answer(self, call: Call, event: Event) -> Answer:
+        topic = await self._directory.name_of(event.topic_id)
+        record = event.record
+        replaced = any(what == Happening.REPLACED for _, what in event.timeline)
+        if record is None and not replaced:
+            found = await self._broker.find_event(FindEvent(event.event_id))
+            record = found.record
+        view = view_event(event, topic, record, call.answer_form)
+        return call.answer(200, view, [_etag(event.version)])
+
+
+def _with_outcome(error: Exception, outcome: str) -> Refusal:
+    refusal = as_refusal(error)
+    assert refusal is not None
+    refusal.outcome = outcome
+    return refusal
+
+
+def _etag(version: int) -> tuple[str, str]:
+    return "ETag", f'"{version}"'
+
+
+def _within(ms: int) -> int:
+    return min(max(ms, 0), _MS_MAX)

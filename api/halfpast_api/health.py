@@ -1,0 +1,143 @@
+"""Whether the process lives, whether it can work, and what it counts."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from halfpast_api.answer import Answer
+from halfpast_api.bodies import BodyReceiver
+from halfpast_api.call import Call
+from halfpast_api.exposition import CONTENT_TYPE, Exposition, Observed
+from halfpast_api.long_poll import LongPolls
+from halfpast_api.problems import Refusal
+from halfpast_api.watchdog import Watchdog
+from halfpast_chronos.delay_server import DelayServer
+from halfpast_core_store.broker import Broker, BrokerStatus, Empty
+
+# Gauges that are 0 while a service answers but cannot do its work.
+_WORKS = {"broker": "store_writable", "delay": "delay_server_ready"}
+_WHY = {
+    "store_writable": "the disk is above its high watermark, or the store has failed",
+    "delay_server_ready": "the Delay Server is catching up with the log",
+}
+
+
+class AliveView(msgspec.Struct):
+    """The process answers."""
+
+    status: str = "ok"
+
+
+class ReadyView(msgspec.Struct):
+    """All that requests need answers. With `stale` metadata events flow by the last
+    known settings."""
+
+    status: str
+    broker: str
+    delay: str
+    metadata: str
+
+
+class Freshness(Protocol):
+    """What is asked of a `MetadataCache`."""
+
+    @property
+    def stale_since_ms(self) -> int | None: ...
+
+
+class HealthHandlers:
+    """Handlers for whoever runs the server."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        delay: DelayServer,
+        freshness: Freshness,
+        timeout_s: float,
+        exposition: Exposition,
+        observe: Callable[[], Observed],
+    ) -> None:
+        self._broker = broker
+        self._delay = delay
+        self._freshness = freshness
+        self._timeout_s = timeout_s
+        self._exposition = exposition
+        self._observe = observe
+
+    async def alive(self, call: Call) -> Answer:
+        """GET /healthz"""
+        return call.answer(200, AliveView())
+
+    async def ready(self, call: Call) -> Answer:
+        """GET /readyz"""
+        statuses = await self._statuses()
+        reasons = [
+            f"{name}: {reason}"
+            for name, status in statuses.items()
+            if (reason := _reason(name, status))
+        ]
+        if reasons:
+            raise Refusal(
+                "not_ready",
+                f"{'; '.join(reasons)}; ask again in a moment",
+                headers=[("Retry-After", "1")],
+            )
+        stale = self._freshness.stale_since_ms is not None
+        view = ReadyView("ready", "ok", "ok", "stale" if stale else "ok")
+        return call.answer(200, view)
+
+    async def metrics(self, call: Call) -> Answer:
+        """GET /metrics"""
+        statuses = await self._statuses()
+        observed = self._observe()
+        observed.services.update(
+            (name, status if isinstance(status, BrokerStatus) else None)
+            for name, status in statuses.items()
+        )
+        return Answer(200, self._exposition.render(observed), (), CONTENT_TYPE)
+
+    async def _statuses(self) -> dict[str, BrokerStatus | Exception]:
+        services = {"broker": self._broker.status, "delay": self._delay.status}
+
+        async def ask(name: str) -> BrokerStatus | Exception:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    return await services[name](Empty())
+            except TimeoutError:
+                return TimeoutError(f"no answer within {self._timeout_s:g} s")
+            except Exception as error:  # whatever it is, it is not ready
+                return error
+
+        found = await asyncio.gather(*map(ask, services))
+        return dict(zip(services, found, strict=True))
+
+
+def observer(
+    watchdog: Watchdog,
+    polls: LongPolls,
+    receiver: BodyReceiver,
+    freshness: Freshness,
+) -> Callable[[], Observed]:
+    """What this process itself knows, but for its requests."""
+
+    def observe() -> Observed:
+        return Observed(
+            services={},
+            connections=watchdog.open,
+            ended=dict(watchdog.ended),
+            long_polls=len(polls),
+            body_bytes=receiver.held,
+            metadata_stale=freshness.stale_since_ms is not None,
+        )
+
+    return observe
+
+
+def _reason(name: str, status: BrokerStatus | Exception) -> str:
+    """Why a service cannot be used, empty if it can."""
+    if isinstance(status, Exception):
+        return str(status) or repr(status)
+    gauge = _WORKS[name]
+    return "" if status.gauges.get(gauge, 1.0) else _WHY[gauge]

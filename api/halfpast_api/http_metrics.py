@@ -1,0 +1,49 @@
+"""Counts and durations of requests, by route: plain numbers, no locks, no labels.
+
+`observe` is on the path of every request and takes half a microsecond;
+`prometheus.py` turns the numbers into metrics when they are asked for.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Final
+
+BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
+
+
+class RouteMetrics:
+    """The numbers of one route. `by_class[2]` counts the answers 200 to 299."""
+
+    __slots__ = ("buckets", "by_class", "method", "seconds", "template")
+
+    def __init__(self, method: str, template: str) -> None:
+        self.method = method
+        self.template = template
+        self.by_class = [0] * 6
+        self.buckets = [0] * (len(BUCKETS_S) + 1)
+        self.seconds = 0.0
+
+    def observe(self, status: int, seconds: float) -> None:
+        """Count one answer."""
+        self.by_class[status // 100] += 1
+        self.buckets[bisect_left(BUCKETS_S, seconds)] += 1
+        self.seconds += seconds
+
+
+class HttpMetrics:
+    """The numbers of all routes. Requests that match none are counted together."""
+
+    def __init__(self, routes: Iterable[tuple[str, str]]) -> None:
+        self._routes = {key: RouteMetrics(*key) for key in routes}
+        self.unmatched: Final = RouteMetrics("ANY", "unmatched")
+
+    def add(self, method: str, template: str) -> None:
+        """One more route."""
+        self._routes[method, template] = RouteMetrics(method, template)
+
+    def route(self, method: str, template: str) -> RouteMetrics:
+        return self._routes[method, template]
+
+    def all(self) -> list[RouteMetrics]:
+        """Also those that have not been used."""
+        return [*self._routes.values(), self.unmatched]

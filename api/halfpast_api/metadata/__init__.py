@@ -1,0 +1,1 @@
+"""What is administered: settings of topics and groups, and limits."""

@@ -1,0 +1,218 @@
+"""Problems as the API answers them: RFC 9457 and a stable `code` for programs.
+
+`KINDS` is the whole list. Status, title and whether the same request may succeed
+later belong to the code; `detail` tells what is wrong this time and what to do.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from halfpast_api.metadata.errors import MetadataError
+from halfpast_core_store.errors import CoreError
+
+TYPE_PREFIX: Final = "urn:halfpast:problem:"
+PROBLEM_TYPE: Final = "application/problem+json"
+
+
+class FieldProblem(msgspec.Struct, frozen=True):
+    """One member of the request at fault; `pointer` is a JSON pointer (RFC 6901)."""
+
+    pointer: str
+    detail: str
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """The body of an error answer."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    retryable: bool
+    request_id: str = ""
+    errors: Sequence[FieldProblem] = ()
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What all problems of one code have in common."""
+
+    status: int
+    title: str
+    retryable: bool = False
+
+
+KINDS: Final[dict[str, Kind]] = {
+    # the request as such
+    "malformed_http": Kind(400, "Not an HTTP request"),
+    "malformed_json": Kind(400, "The body is not JSON"),
+    "malformed_msgpack": Kind(400, "The body is not MessagePack"),
+    "malformed_body": Kind(400, "The body cannot be read"),
+    "malformed_path": Kind(400, "The path cannot be read"),
+    "unknown_route": Kind(404, "No such resource"),
+    "method_not_allowed": Kind(405, "This resource has no such method"),
+    "request_timeout": Kind(408, "The request did not arrive in time", True),
+    "body_too_large": Kind(413, "The body is too large"),
+    "request_too_large": Kind(413, "The request is too large"),
+    "frame_too_large": Kind(413, "The request is too large"),
+    "unsupported_media_type": Kind(415, "This content type is not understood"),
+    "expectation_failed": Kind(417, "This Expect header is not understood"),
+    # what it says
+    "invalid_request": Kind(422, "The request is not valid"),
+    "unknown_field": Kind(422, "A field is not known"),
+    "missing_field": Kind(422, "A field is missing"),
+    "duplicate_key": Kind(422, "A key is given twice"),
+    "too_deep": Kind(422, "The data is nested too deeply"),
+    "too_many_events": Kind(422, "Too many events in one batch"),
+    "event_too_large": Kind(413, "The event is too large"),
+    "invalid_data": Kind(422, "The data cannot be stored"),
+    "invalid_key": Kind(422, "The key is not valid"),
+    "invalid_tag": Kind(422, "The tag is not valid"),
+    "invalid_properties": Kind(422, "The properties are not valid"),
+    "invalid_time": Kind(422, "The time is not valid"),
+    "several_times": Kind(422, "More than one time is given"),
+    "delay_too_long": Kind(422, "The time is too far away"),
+    "invalid_topic": Kind(422, "Not the name of a topic"),
+    "invalid_group": Kind(422, "Not the name of a group"),
+    "reserved_topic": Kind(422, "This topic is kept by the suite itself"),
+    "reserved_group": Kind(422, "This group is kept by the suite itself"),
+    "invalid_event_id": Kind(422, "Not the id of an event"),
+    "invalid_parameter": Kind(422, "A query parameter is not valid"),
+    "invalid_page_token": Kind(422, "Not a page token"),
+    "invalid_version": Kind(422, "Not the version of an event"),
+    "invalid_settings": Kind(422, "The settings are not valid"),
+    "invalid_idempotency_key": Kind(422, "Not an idempotency key"),
+    "idempotency_key_reused": Kind(422, "The idempotency key was used before"),
+    "malformed_receipt": Kind(422, "Not a receipt"),
+    "receipt_of_another_group": Kind(422, "The receipt belongs to another group"),
+    "offset_out_of_range": Kind(422, "The queue does not hold this offset"),
+    "queues_shrink": Kind(422, "A topic cannot have fewer queues than before"),
+    # the state of things
+    "unknown_event": Kind(404, "No such event"),
+    "unknown_topic": Kind(404, "No such topic"),
+    "unknown_queue": Kind(404, "No such queue"),
+    "unknown_group": Kind(404, "No such group"),
+    "unknown_receipt": Kind(404, "No such receipt"),
+    "topic_exists": Kind(409, "The topic exists already"),
+    "already_delivered": Kind(409, "The event has been delivered"),
+    "already_cancelled": Kind(409, "The event has been cancelled"),
+    "receipt_expired": Kind(409, "The receipt has expired"),
+    "stale_version": Kind(412, "Changed since you last looked"),
+    "stale_cursor": Kind(422, "Not a page token"),
+    # the server
+    "too_many_connections": Kind(503, "Too many connections", True),
+    "overloaded": Kind(503, "The server is overloaded", True),
+    "not_ready": Kind(503, "Not ready", True),
+    "unavailable": Kind(503, "A service is away", True),
+    "connection_lost": Kind(503, "The outcome is unknown", True),
+    "metadata_unavailable": Kind(503, "The metadata database is away", True),
+    "store_failed": Kind(503, "The store is restarting", True),
+    "fence_lost": Kind(503, "Another instance took over", True),
+    "stopping": Kind(503, "The server is stopping", True),
+    "store_full": Kind(507, "The store is full", True),
+    "internal": Kind(500, "Something unexpected happened", True),
+}
+
+_UNKNOWN_OUTCOME: Final = (
+    "; whether the request took effect is unknown: look first, or repeat it with the "
+    "same Idempotency-Key"
+)
+_ADVICE: Final = {
+    "store_full": "; nothing was stored: free space on the server, then repeat",
+    "request_too_large": "; send it in several smaller requests",
+    "frame_too_large": "; send it, or ask for it, in smaller pieces",
+    "idempotency_key_reused": "",
+    "already_delivered": "; publish a new event instead",
+    "already_cancelled": "; publish a new event instead",
+    "stale_version": "; read it again and decide anew",
+    "offset_out_of_range": "; begin within that range",
+    "overloaded": ", nothing was stored",
+    "unavailable": "; nothing was done: repeat it after a moment",
+    "metadata_unavailable": "; events still flow: repeat this after a moment",
+    "store_failed": _UNKNOWN_OUTCOME,
+    "fence_lost": _UNKNOWN_OUTCOME,
+    "unknown_event": "; check the id, it may also have been forgotten after its time",
+}
+_RETRY_AFTER_S: Final = 1
+
+
+class Refusal(Exception):
+    """A request that is refused, with all that its answer says.
+
+    `closes`: the connection cannot be used any further.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        errors: Sequence[FieldProblem] = (),
+        *,
+        outcome: str = "",
+        headers: Sequence[tuple[str, str]] = (),
+        closes: bool = False,
+    ) -> None:
+        super().__init__(code, detail)
+        self.code = code
+        self.detail = detail
+        self.errors = errors
+        self.outcome = outcome
+        self.headers = headers
+        self.closes = closes
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}"
+
+    def under(self, prefix: str) -> "Refusal":
+        """The same, where `prefix` points to what was refused."""
+        errors = [FieldProblem(prefix + e.pointer, e.detail) for e in self.errors]
+        return Refusal(self.code, self.detail, errors, outcome=self.outcome)
+
+
+def refuse_field(code: str, pointer: str, detail: str) -> Refusal:
+    """A Refusal for one member of the request."""
+    return Refusal(code, f"{detail} (at {pointer})", [FieldProblem(pointer, detail)])
+
+
+def as_refusal(error: Exception) -> Refusal | None:
+    """What was raised on purpose, as a Refusal; None for anything else."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, CoreError | MetadataError) and error.code in KINDS:
+        code = error.code
+        detail = str(error) + _ADVICE.get(code, "")
+        headers: list[tuple[str, str]] = []
+        if KINDS[code].status == 503:
+            wait_ms = getattr(error, "retry_after_ms", _RETRY_AFTER_S * 1000)
+            headers.append(("Retry-After", str(max(1, math.ceil(wait_ms / 1000)))))
+        field = getattr(error, "field", None)
+        if code == "invalid_settings" and isinstance(field, str):
+            return Refusal(code, detail, [FieldProblem(f"/{field}", str(error))])
+        return Refusal(code, detail, headers=headers)
+    if isinstance(error, ConnectionError | TimeoutError):
+        detail = f"a service behind the API does not answer ({error!r})"
+        headers = [("Retry-After", str(_RETRY_AFTER_S))]
+        return Refusal("connection_lost", detail + _UNKNOWN_OUTCOME, headers=headers)
+    return None
+
+
+def problem_of(refusal: Refusal, request_id: str = "") -> Problem:
+    """The body that tells of a Refusal."""
+    kind = KINDS[refusal.code]
+    return Problem(
+        type=TYPE_PREFIX + refusal.code,
+        title=kind.title,
+        status=kind.status,
+        detail=refusal.detail,
+        code=refusal.code,
+        retryable=kind.retryable,
+        request_id=request_id,
+        errors=refusal.errors,
+        outcome=refusal.outcome,
+    )

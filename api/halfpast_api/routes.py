@@ -1,0 +1,71 @@
+"""All routes of the API, with how large a body each takes."""
+
+from collections.abc import Iterable
+
+from halfpast_api.batch import BatchHandlers
+from halfpast_api.config import BodyLimits
+from halfpast_api.consume import ConsumeHandlers
+from halfpast_api.events import EventHandlers
+from halfpast_api.group_admin import GroupAdminHandlers
+from halfpast_api.health import HealthHandlers
+from halfpast_api.publish import PublishHandlers
+from halfpast_api.pull import PullHandlers
+from halfpast_api.router import Route
+from halfpast_api.topic_admin import TopicAdminHandlers
+
+
+def publish_routes(
+    single: PublishHandlers, batch: BatchHandlers, limits: BodyLimits
+) -> Iterable[Route]:
+    """Events come in."""
+    events = "/v1/topics/{topic}/events"
+    yield Route("POST", events, single.publish, limits.single_max)
+    yield Route("PUT", events + "/{key}", single.put, limits.single_max)
+    yield Route("POST", "/v1/events:batch", batch.publish, limits.batch_max)
+
+
+def event_routes(handlers: EventHandlers, limits: BodyLimits) -> Iterable[Route]:
+    """Events are looked at and changed."""
+    event = "/v1/events/{id}"
+    yield Route("GET", "/v1/events", handlers.list)
+    yield Route("GET", event, handlers.get)
+    yield Route("PATCH", event, handlers.reschedule, limits.admin_max)
+    yield Route("DELETE", event, handlers.cancel)
+    yield Route("POST", event + ":deliver-now", handlers.deliver_now)
+
+
+def consume_routes(
+    groups: ConsumeHandlers, queues: PullHandlers, limits: BodyLimits
+) -> Iterable[Route]:
+    """Messages go out."""
+    group = "/v1/groups/{group}"
+    messages = "/v1/topics/{topic}/queues/{queue}/messages"
+    yield Route("POST", group + ":pop", groups.pop, limits.admin_max)
+    yield Route("POST", group + ":ack", groups.ack, limits.receipts_max)
+    yield Route("POST", group + ":nack", groups.nack, limits.receipts_max)
+    yield Route("POST", group + ":extend", groups.extend, limits.receipts_max)
+    yield Route("GET", messages, queues.pull)
+
+
+def admin_routes(
+    topics: TopicAdminHandlers, groups: GroupAdminHandlers, limits: BodyLimits
+) -> Iterable[Route]:
+    """Topics and groups are administered."""
+    topic, group = "/v1/topics/{topic}", "/v1/groups/{group}"
+    yield Route("GET", "/v1/topics", topics.list)
+    yield Route("POST", "/v1/topics", topics.create, limits.admin_max)
+    yield Route("GET", topic, topics.get)
+    yield Route("PUT", topic, topics.put, limits.admin_max)
+    yield Route("PATCH", topic, topics.patch, limits.admin_max)
+    yield Route("GET", "/v1/groups", groups.list)
+    yield Route("GET", group, groups.get)
+    yield Route("PUT", group, groups.put, limits.admin_max)
+    yield Route("GET", group + "/lag", groups.lag)
+    yield Route("PUT", group + "/offsets", groups.put_offsets, limits.admin_max)
+
+
+def health_routes(handlers: HealthHandlers) -> Iterable[Route]:
+    """For whoever runs the server."""
+    yield Route("GET", "/healthz", handlers.alive)
+    yield Route("GET", "/readyz", handlers.ready)
+    yield Route("GET", "/metrics", handlers.metrics)

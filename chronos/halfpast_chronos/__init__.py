@@ -1,0 +1,1 @@
+"""The Delay Server: timers kept in RocksDB and fired at their due time."""

@@ -1,0 +1,135 @@
+"""The near horizon: those timers that are due next, in the wheel.
+
+Everything in RocksDB up to a key, the *horizon*, is in the wheel; everything behind
+it is not. The horizon is a key and not a time, so that it may lie within one
+millisecond: a million timers due at once are loaded as they fire. New timers before
+the horizon go straight into the wheel. When too many do, the horizon is drawn back,
+and what now lies behind it is dropped a slice at a time (it is in RocksDB anyway).
+
+Only keys are held, about 300 bytes a timer; bodies are read when they fire.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+
+from halfpast_core_store.ports import Index
+from halfpast_wheel.timing_wheel import TimingWheel
+
+from . import keys
+from .config import ChronosConfig
+
+SAMPLE_COUNT = 999
+SLICE_MIN = 32
+SLICE_SIZE = 1024 * 1024
+
+
+class Horizon:
+    """The wheel over the timers of an index."""
+
+    def __init__(self, index: Index, config: ChronosConfig, now_ms: int) -> None:
+        self._index = index
+        self._config = config
+        self._wheel = TimingWheel(now_ms)
+        self._end = b"T"
+        self._key_of: dict[int, bytes] = {}
+        self._handle_of: dict[bytes, int] = {}
+        self._handles = 0
+        self._dropping: list[bytes] = []
+        self._slice_count = min(SLICE_MIN, config.load_count)
+
+    def __len__(self) -> int:
+        return len(self._key_of)
+
+    def add(self, key: bytes) -> bool:
+        """A timer has been stored; True if it now is in the wheel."""
+        if key >= self._end or key in self._handle_of:
+            return False
+        self._insert(key)
+        return True
+
+    def add_many(self, new: Iterable[bytes]) -> None:
+        """Timers have been stored."""
+        end = self._end
+        for key in new:
+            if key < end and key not in self._handle_of:
+                self._insert(key)
+        if self._dropping:
+            self._drop_slice()
+        elif len(self._key_of) > 2 * self._config.near_count_max:
+            self._draw_back()
+
+    def discard(self, key: bytes) -> None:
+        """A timer will not fire under this key any more."""
+        handle = self._handle_of.pop(key, None)
+        if handle is not None:
+            del self._key_of[handle]
+            self._wheel.cancel(handle)
+
+    def due(self, now_ms: int, limit: int) -> list[bytes]:
+        """Keys of timers due now, earliest first; they leave the wheel."""
+        found: list[bytes] = []
+        while len(found) < limit:
+            for handle in self._wheel.advance(now_ms, limit - len(found)):
+                key = self._key_of.pop(handle)
+                del self._handle_of[key]
+                found.append(key)
+            if not self._wheel.behind:
+                break
+        return found
+
+    def next_ms(self) -> int | None:
+        """When to look again; None while the wheel is empty."""
+        return self._wheel.next_deadline_ms()
+
+    def load(self, now_ms: int) -> bool:
+        """Load one slice of what is due next, if there is room.
+
+        True if there may be more to load at once.
+        """
+        config = self._config
+        self._drop_slice()
+        until = keys.timers_until(now_ms + config.lookahead_ms)
+        if self._end >= until or len(self._key_of) >= config.near_count_max:
+            return False
+        count = self._slice_count
+        found = self._index.scan(self._end, until, count)
+        for key, _ in found:
+            if key not in self._handle_of:
+                self._insert(key)
+        self._resize_slice(sum(len(record) for _, record in found))
+        if len(found) < count:
+            self._end = until
+            return False
+        self._end = found[-1][0] + b"\0"
+        return True
+
+    @property
+    def wants_load(self) -> bool:
+        """Whether the wheel has run so low that loading should not wait."""
+        return len(self._key_of) < self._config.near_count_max // 2
+
+    def _insert(self, key: bytes) -> None:
+        self._handles = (self._handles + 1) & 0xFF_FFFF_FFFF
+        self._handle_of[key] = self._handles
+        self._key_of[self._handles] = key
+        self._wheel.insert(keys.timer_due_ms(key), self._handles)
+
+    def _resize_slice(self, size: int) -> None:
+        """A scan brings the bodies along: load fewer timers if they are large."""
+        count = self._slice_count * 2 if size < SLICE_SIZE else self._slice_count // 2
+        self._slice_count = min(max(count, SLICE_MIN), self._config.load_count)
+
+    def _draw_back(self) -> None:
+        """Move the horizon to about the middle of what is before it, never forward:
+        what came in behind it meanwhile is not in the wheel."""
+        step = max(1, len(self._handle_of) // SAMPLE_COUNT)
+        sample = sorted(islice(self._handle_of, 0, None, step))
+        self._end = min(self._end, sample[len(sample) // 2])
+        self._dropping = list(self._handle_of)
+
+    def _drop_slice(self) -> None:
+        count = self._config.load_count
+        for key in self._dropping[-count:]:
+            if key >= self._end:
+                self.discard(key)
+        del self._dropping[-count:]

@@ -1,0 +1,117 @@
+"""Listing events page by page, a bounded amount of work and bytes a page."""
+
+from collections.abc import Callable
+
+from halfpast_core_store.record import decode_record
+
+from . import keys
+from .core import DelayCore
+from .delay_server import Event, EventPage, EventState, ListEvents
+
+STEP_COUNT = 25
+SCAN_MAX = 5_000
+PAGE_SIZE = 4 * 1024 * 1024
+Row = tuple[bytes, bytes]
+
+
+class Listing:
+    """A page in the making. Pending events come by due time (or, with a topic and a
+    key, in order of their ids), finished ones by the time they finished.
+
+    Made in steps, between which others may work: a row may bring a body of 4 MiB,
+    and most rows may be of no interest.
+    """
+
+    def __init__(self, core: DelayCore, request: ListEvents) -> None:
+        self._core = core
+        self._request = request
+        self._read, start, self._end = scan_plan(request)
+        self._start = max(start, request.after)
+        self._scanned = 0
+        self._size = 0
+        self._events: list[Event] = []
+        self._token = b""
+
+    def step(self) -> bool:
+        """Look at some more rows; False when the page is complete."""
+        rows = self._core.index.scan(self._start, self._end, STEP_COUNT)
+        for row in rows:
+            self._start = row[0] + b"\0"
+            self._take(row)
+            if self._full:
+                break
+        self._scanned += len(rows)
+        more = self._full or len(rows) == STEP_COUNT
+        self._token = self._start if more else b""
+        return more and not self._full and self._scanned < SCAN_MAX
+
+    def page(self) -> EventPage:
+        """What has been found, and where to go on if that is not all."""
+        return EventPage(self._events, self._token)
+
+    def _take(self, row: Row) -> None:
+        event = self._read(self._core, row)
+        if event is not None and wanted(event, self._request):
+            self._events.append(event)
+            self._size += len(event.record or b"")
+
+    @property
+    def _full(self) -> bool:
+        return len(self._events) >= self._request.limit or self._size >= PAGE_SIZE
+
+
+def list_events(core: DelayCore, request: ListEvents) -> EventPage:
+    """A whole page in one go."""
+    listing = Listing(core, request)
+    while listing.step():
+        pass
+    return listing.page()
+
+
+def scan_plan(
+    request: ListEvents,
+) -> tuple[Callable[[DelayCore, Row], Event | None], bytes, bytes]:
+    """How to read a row, and the first key and the end of the rows to look at."""
+    if request.state != EventState.SCHEDULED:
+        start = keys.finished(request.due_after_ms, b"")
+        return finished_event, start, keys.finished(request.due_before_ms, b"")
+    if request.key is not None and request.topic_id:
+        return keyed_event, *keys.by_key_range(request.topic_id, request.key)
+    start = keys.timer(request.due_after_ms, bytes(16))
+    return pending_event, start, keys.timer(request.due_before_ms, bytes(16))
+
+
+def pending_event(core: DelayCore, row: Row) -> Event | None:
+    event_id = row[0][9:]
+    event = core.event(event_id)
+    return None if event is None else event.public(event_id, row[1])
+
+
+def keyed_event(core: DelayCore, row: Row) -> Event | None:
+    event_id = row[0][-16:]
+    event = core.event(event_id)
+    if event is None or not event.pending:
+        return None
+    return event.public(event_id, core.record_of(event_id, event))
+
+
+def finished_event(core: DelayCore, row: Row) -> Event | None:
+    event_id = row[0][9:]
+    event = core.event(event_id)
+    return None if event is None else event.public(event_id, None)
+
+
+def wanted(event: Event, request: ListEvents) -> bool:
+    """Whether the filter keeps this event."""
+    if event.state != request.state:
+        return False
+    if request.topic_id and event.topic_id != request.topic_id:
+        return False
+    if request.key is not None and event.key != request.key:
+        return False
+    in_time = request.due_after_ms <= event.due_ms < request.due_before_ms
+    if event.state == EventState.SCHEDULED and not in_time:
+        return False
+    if request.tag is None:
+        return True
+    return event.record is not None and decode_record(event.record).tag == request.tag

@@ -1,0 +1,56 @@
+"""The client: publish now or later, change your mind, consume."""
+
+from types import TracebackType
+from typing import Self
+
+from halfpast.consuming import Consuming
+from halfpast.gather import GatherLimits
+from halfpast.publishing import Publishing
+from halfpast.retry import RetryPolicy
+from halfpast.scheduled_events import ScheduledEvents
+from halfpast.transport import Transport
+
+
+class Client(Publishing, ScheduledEvents, Consuming):
+    """Speaks to one Halfpast server. Use it inside `async with`, from one loop.
+
+    Every call may raise a `HalfpastError`. A publish that returns is durable on
+    the server's disk. Calls are tried again within the time of `retry`; publishes
+    carry an idempotency key, so that this never makes a second event.
+
+    With `gather` the publishes that callers make at about the same time travel
+    together: several times faster, and each still gets its own answer. Give
+    `GatherLimits` in place of True to tune it.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:7080",
+        *,
+        gather: bool | GatherLimits = False,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        limits = GatherLimits() if gather is True else (gather or None)
+        super().__init__(Transport(base_url, retry or RetryPolicy()), limits)
+
+    async def __aenter__(self) -> Self:
+        await self._http.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Send what was gathered, wait for its answers, drop the connections."""
+        if self._gatherer is not None:
+            await self._gatherer.drain()
+        await self._http.close()
+
+    @property
+    def base_url(self) -> str:
+        return self._http.base_url

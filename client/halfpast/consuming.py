@@ -1,0 +1,113 @@
+"""The client's third part: taking messages and saying what became of them."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from halfpast.answer_body import PoppedBody, PulledBody, SettledBody
+from halfpast.model import Message, Pulled, Settled
+from halfpast.request_body import json_body, milliseconds
+from halfpast.server_calls import NOTHING, ServerCalls, escaped
+from halfpast.transport import Repeat
+
+_MINUTE = timedelta(minutes=1)
+
+
+class Consuming(ServerCalls):
+    """Pop, ack, nack, extend; pull."""
+
+    async def pop(
+        self,
+        group: str,
+        topic: str,
+        *,
+        max_messages: int = 32,
+        wait: timedelta = NOTHING,
+        invisible: timedelta = _MINUTE,
+        filter: str | None = None,
+    ) -> list[Message]:
+        """Take messages for a group and hide them from it for `invisible`.
+
+        Waits up to `wait` for the first one. Whatever is not acknowledged in that
+        time is offered again. `filter` names tags: "paid || refunded".
+        """
+        answer = await self._send(
+            "POST",
+            f"/v1/groups/{escaped(group)}:pop",
+            # A lost answer hides its messages for a while, then they come again.
+            repeat=Repeat.READS,
+            body=json_body(
+                topic=topic,
+                max=max_messages,
+                wait_ms=milliseconds(wait),
+                invisible_ms=milliseconds(invisible),
+                filter=filter,
+            ),
+            wait=wait,
+        )
+        return [body.message() for body in answer.read(PoppedBody).messages]
+
+    async def ack(self, group: str, receipts: Iterable[Message | str]) -> list[Settled]:
+        """These are done. One result per receipt, in order."""
+        return await self._settle(group, "ack", receipts)
+
+    async def nack(
+        self,
+        group: str,
+        receipts: Iterable[Message | str],
+        *,
+        delay: timedelta | None = None,
+    ) -> list[Settled]:
+        """These failed: offer them again after `delay`, or as the group backs off."""
+        delay_ms = None if delay is None else milliseconds(delay)
+        return await self._settle(group, "nack", receipts, delay_ms=delay_ms)
+
+    async def extend(
+        self, group: str, receipts: Iterable[Message | str], invisible: timedelta
+    ) -> list[Settled]:
+        """Keep these hidden for `invisible` from now. Each gets a new receipt."""
+        return await self._settle(
+            group, "extend", receipts, invisible_ms=milliseconds(invisible)
+        )
+
+    async def pull(
+        self,
+        topic: str,
+        queue: int,
+        offset: int,
+        *,
+        max_messages: int = 32,
+        wait: timedelta = NOTHING,
+    ) -> Pulled:
+        """Read a queue from `offset` on, disturbing no group.
+
+        At the end it waits up to `wait`. InvalidRequest with the code
+        `offset_out_of_range` if the queue does not hold that offset.
+        """
+        answer = await self._read(
+            f"/v1/topics/{escaped(topic)}/queues/{queue}/messages",
+            {
+                "offset": str(offset),
+                "max": str(max_messages),
+                "wait_ms": str(milliseconds(wait)),
+            },
+            wait,
+        )
+        return answer.read(PulledBody).pulled()
+
+    async def _settle(
+        self,
+        group: str,
+        verb: str,
+        receipts: Iterable[Message | str],
+        **fields: int | None,
+    ) -> list[Settled]:
+        names = [r if isinstance(r, str) else r.receipt for r in receipts]
+        if not names:
+            return []
+        answer = await self._send(
+            "POST",
+            f"/v1/groups/{escaped(group)}:{verb}",
+            repeat=Repeat.SAME_ANSWER,
+            body=json_body(receipts=names, **fields),
+        )
+        return [item.settled() for item in answer.read(SettledBody).results]

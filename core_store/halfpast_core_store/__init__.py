@@ -1,0 +1,1 @@
+"""The commit log and everything that is projected from it."""

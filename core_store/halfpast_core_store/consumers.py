@@ -1,0 +1,223 @@
+"""The door for consumers: pop, settle, offsets. Synchronous, like the store.
+
+Each call plans against the states in memory and submits what makes the plan
+durable. `done` is called with the plan when it is, or with the error.
+"""
+
+from collections.abc import Callable, Sequence
+
+from .broker import (
+    Append,
+    Appended,
+    CommitOffsets,
+    DescribeGroup,
+    GroupDescription,
+    GroupQueue,
+    Lane,
+    Pop,
+    Settle,
+    SettleResult,
+    TopicInfo,
+)
+from .errors import UnknownTopic
+from .group_plan import Plan
+from .group_state import GroupState, OffsetsBody
+from .pop_planner import PopPlanner
+from .receipt import Receipt
+from .record import RecordKind, decode_record
+from .settle_planner import SettlePlanner
+from .store import Store
+from .topics import dead_letter_topic
+
+PLAN_SIZE_MAX = 10 * 1024 * 1024  # dead letters are most of it
+
+PlanDone = Callable[[Plan | Exception], None]
+
+
+class Consumers:
+    """Plans and submits for the groups of one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._drafted: dict[str, int] = {}
+
+    def topic(self, name: str) -> TopicInfo:
+        """The topic. Raises UnknownTopic."""
+        info = self._store.registry.topic(name)
+        if info is None:
+            raise UnknownTopic(name)
+        return info
+
+    def begin(self, group: str, topic: TopicInfo, now_ms: int) -> Plan:
+        """An empty plan, having made sure that it can be submitted.
+
+        A group that is not known yet is created by the plan. Raises Overloaded
+        and StoreFull, before anything has changed.
+        """
+        store = self._store
+        frame_size_max = store.log.frame_size_max
+        store.admit(Lane.CONSUME, min(PLAN_SIZE_MAX, frame_size_max // 4))
+        number = store.registry.group(group)
+        records: list[bytes] = []
+        if number is None:
+            number, record = store.registry.draft_group(group, now_ms)
+            records.append(record)
+        plan = Plan(store.groups.state(number, topic.id))
+        plan.registry.extend(records)
+        return plan
+
+    def pop(self, request: Pop, now_ms: int, done: PlanDone) -> int | None:
+        """Take messages. Gives None if some were taken (then `done` is called), or
+        else when the next hidden one comes back (2**63 if nothing is hidden)."""
+        topic = self.topic(request.topic)
+        plan = self.begin(request.group, topic, now_ms)
+        planner = PopPlanner(self._store.groups, plan, request, now_ms)
+        planner.take(topic.queue_count)
+        if plan.delivered:
+            self._submit(plan, request.group, done, now_ms)
+            return None
+        if plan.runs(0):
+            self._submit(plan, request.group, ignore, now_ms)
+        next_ms = plan.state.next_visible_ms()
+        return 2**63 if next_ms is None else next_ms
+
+    def settle(self, request: Settle, now_ms: int, done: PlanDone) -> None:
+        """Apply a consumer's word. The plan's results are in order of receipts."""
+        receipts = [self._store.groups.decode_receipt(r) for r in request.receipts]
+        number = self._store.registry.group(request.group)
+        results: list[SettleResult] = []
+        by_topic: dict[int, list[int]] = {}
+        for slot, receipt in enumerate(receipts):
+            if receipt is None:
+                results.append(SettleResult("malformed_receipt"))
+            elif receipt.group_id != number:
+                results.append(SettleResult("receipt_of_another_group"))
+            else:
+                results.append(SettleResult("receipt_expired"))
+                by_topic.setdefault(receipt.topic_id, []).append(slot)
+        collector = SettleCollector(results, len(by_topic), done)
+        if not by_topic:
+            collector.finish()
+        for topic_id, slots in by_topic.items():
+            chosen = [r for r in (receipts[slot] for slot in slots) if r is not None]
+            self._settle_topic(request, topic_id, chosen, slots, now_ms, collector)
+
+    def _settle_topic(
+        self,
+        request: Settle,
+        topic_id: int,
+        receipts: Sequence[Receipt],
+        slots: Sequence[int],
+        now_ms: int,
+        collector: "SettleCollector",
+    ) -> None:
+        topic = self._store.registry.topic_by_id(topic_id)
+        if topic is None:
+            collector.part([], [])
+            return
+        plan = self.begin(request.group, topic, now_ms)
+        SettlePlanner(self._store.groups, plan, request, topic.name, now_ms).settle(
+            receipts
+        )
+
+        def finished(answer: Plan | Exception) -> None:
+            if isinstance(answer, Exception):
+                collector.fail(answer)
+            else:
+                collector.part(slots, answer.results)
+
+        if plan.runs(0):
+            self._submit(plan, request.group, finished, now_ms)
+        else:
+            finished(plan)
+
+    def commit_offsets(
+        self, request: CommitOffsets, now_ms: int, done: PlanDone
+    ) -> None:
+        """Set where a group goes on."""
+        plan = self.begin(request.group, self.topic(request.topic), now_ms)
+        plan.add(RecordKind.OFFSETS, OffsetsBody(request.offsets))
+        self._submit(plan, request.group, done, now_ms)
+
+    def describe(self, request: DescribeGroup) -> GroupDescription:
+        """Where a group stands on a topic."""
+        topic = self.topic(request.topic)
+        queues = self._store.queues
+        number = self._store.registry.group(request.group)
+        state = (
+            GroupState(0, topic.id)
+            if number is None
+            else self._store.groups.state(number, topic.id)
+        )
+        described = [
+            GroupQueue(
+                queue,
+                self._store.groups.cursor(state, queue),
+                queues.begin(topic.id, queue),
+                queues.end(topic.id, queue),
+            )
+            for queue in range(topic.queue_count)
+        ]
+        return GroupDescription(described, state.in_flight, number is not None)
+
+    def _submit(self, plan: Plan, group: str, done: PlanDone, now_ms: int) -> None:
+        dead_topic_id = self._dead_topic(plan, group, now_ms) if plan.dead else 0
+        plan.state.unapplied += 1
+
+        def answered(answer: Appended | Exception) -> None:
+            plan.state.unapplied -= 1
+            done(answer if isinstance(answer, Exception) else plan)
+
+        self._store.submit(
+            Append(plan.runs(dead_topic_id), Lane.CONSUME),
+            answered,
+            plan.changes,
+            admitted=True,
+        )
+
+    def _dead_topic(self, plan: Plan, group: str, now_ms: int) -> int:
+        """The id of the group's dead-letter topic; a missing one is created by the
+        same frame, and remembered until that is durable."""
+        name = dead_letter_topic(group)
+        known = self._store.registry.topic(name)
+        if known is not None:
+            self._drafted.pop(name, None)
+            return known.id
+        if name not in self._drafted:
+            record = self._store.registry.draft_topic(name, 1, now_ms)
+            assert record is not None
+            plan.registry.append(record)
+            self._drafted[name] = decode_record(record).topic_id
+        return self._drafted[name]
+
+
+class SettleCollector:
+    """Gathers the parts of one settlement, which may touch several topics."""
+
+    def __init__(self, results: list[SettleResult], parts: int, done: PlanDone) -> None:
+        self._results = results
+        self._parts = parts
+        self._done = done
+        self._failed = False
+
+    def part(self, slots: Sequence[int], results: Sequence[SettleResult]) -> None:
+        """One topic's results are durable."""
+        for slot, result in zip(slots, results, strict=True):
+            self._results[slot] = result
+        self._parts -= 1
+        if self._parts == 0 and not self._failed:
+            self.finish()
+
+    def fail(self, error: Exception) -> None:
+        if not self._failed:
+            self._failed = True
+            self._done(error)
+
+    def finish(self) -> None:
+        plan = Plan(GroupState(0, 0))
+        plan.results = self._results
+        self._done(plan)
+
+
+def ignore(_: Plan | Exception) -> None:
+    """For plans that nobody waits for."""

@@ -1,0 +1,99 @@
+"""The data folder: its manifest and its lock.
+
+`halfpast.json` fixes what the file format fixes: the format version and the salt
+of the checksums. It is written once, atomically. The lock is the kernel's, so it
+ends with the process that holds it; the file only tells who that is.
+"""
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import FolderInUse, ForeignFolder, NewerFormat
+from .ports import Rng
+from .real_disk import sync_folder
+
+MANIFEST = "halfpast.json"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What all files of a folder agree on."""
+
+    format_version: int
+    store_id: str
+    salt: int
+
+
+class FolderLock:
+    """Holds one service's part of a data folder for this process until `close`."""
+
+    def __init__(self, folder: Path, service: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{service}.lock"
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._fd, 100, 0).decode("ascii", "replace").strip()
+            os.close(self._fd)
+            raise FolderInUse(str(folder), holder or "another process") from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"process {os.getpid()}\n".encode(), 0)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def open_manifest(folder: Path, rng: Rng) -> Manifest:
+    """The manifest of a folder, made now if the folder is new.
+
+    Raises NewerFormat, or ForeignFolder where there is something else.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        if (folder / "log").exists():
+            raise ForeignFolder(str(folder), f"it has a log but no {MANIFEST}")
+        return create_manifest(path, rng)
+    try:
+        found = json.loads(path.read_bytes())
+        version = int(found["format_version"])
+        if version > FORMAT_VERSION:
+            raise NewerFormat(str(folder), version, FORMAT_VERSION)
+        return Manifest(
+            format_version=version,
+            store_id=str(found["store_id"]),
+            salt=int(found["salt"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise ForeignFolder(str(folder), f"{MANIFEST} is broken: {error}") from error
+
+
+def create_manifest(path: Path, rng: Rng) -> Manifest:
+    """Write a new manifest so that it is there wholly or not at all."""
+    manifest = Manifest(
+        format_version=FORMAT_VERSION,
+        store_id=f"{rng.bits(64):016x}",
+        salt=rng.bits(32),
+    )
+    text = json.dumps(
+        {
+            "format_version": manifest.format_version,
+            "store_id": manifest.store_id,
+            "salt": manifest.salt,
+        }
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".new")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(fd, text.encode() + b"\n")
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    temporary.rename(path)
+    sync_folder(path.parent)
+    return manifest

@@ -1,0 +1,203 @@
+"""What one consumer group has in flight on one topic, as a state machine.
+
+A *check point* stands for messages that a pop took together: they are hidden from
+the group until `visible_ms`, and then offered again, by a new check point that
+claims them from the old one. Nothing is written when a check point runs out; that
+it has is plain from the clock. A message leaves when it is acknowledged or goes
+to the dead letters. The *cursor* of a queue is the first offset never popped.
+
+All changes come from records, applied in log order by `apply`, both when they are
+planned and when a log is replayed. Each application tells which index entries it
+changed. No body is ever rewritten for a retry.
+"""
+
+import heapq
+from collections.abc import Sequence
+
+import msgspec
+
+from . import keys
+from .ports import Index
+from .record import Record, RecordKind
+
+Change = tuple[bytes, bytes | None]
+Claim = tuple[int, list[int]]
+
+ENCODER = msgspec.msgpack.Encoder()
+
+
+class CheckPoint(msgspec.Struct, array_like=True):
+    """Messages of one queue that were popped together. `done` is a bit per offset.
+
+    `hidden` means that nobody holds receipts: the messages wait for a retry.
+    """
+
+    pop_id: int
+    queue: int
+    attempt: int
+    visible_ms: int
+    offsets: list[int]
+    done: bytes = b""
+    hidden: bool = False
+
+    def open_indexes(self) -> list[int]:
+        """Which of the offsets are not done."""
+        done = int.from_bytes(self.done, "little")
+        return [i for i in range(len(self.offsets)) if not done >> i & 1]
+
+    def is_open(self, i: int) -> bool:
+        done = int.from_bytes(self.done, "little")
+        return i < len(self.offsets) and not done >> i & 1
+
+    def finish(self, indexes: Sequence[int]) -> int:
+        """Mark these as done; tells how many were not done before."""
+        done = before = int.from_bytes(self.done, "little")
+        for i in indexes:
+            done |= 1 << i
+        self.done = done.to_bytes((len(self.offsets) + 7) // 8, "little")
+        return (done ^ before).bit_count()
+
+    @property
+    def is_done(self) -> bool:
+        return int.from_bytes(self.done, "little").bit_count() == len(self.offsets)
+
+
+class PopBody(msgspec.Struct, array_like=True):
+    """Body of a POP or POP_HIDE record: a new check point, with what it claims from
+    old ones and where the queue's cursor stands afterwards (-1: unchanged)."""
+
+    pop_id: int
+    queue: int
+    attempt: int
+    visible_ms: int
+    offsets: list[int]
+    cursor: int
+    claims: list[Claim]
+
+
+class AckBody(msgspec.Struct, array_like=True):
+    """Body of a POP_ACK record."""
+
+    claims: list[Claim]
+
+
+class OffsetsBody(msgspec.Struct, array_like=True):
+    """Body of an OFFSETS record: where to go on, per queue."""
+
+    offsets: dict[int, int]
+
+
+POP_DECODER = msgspec.msgpack.Decoder(PopBody)
+ACK_DECODER = msgspec.msgpack.Decoder(AckBody)
+OFFSETS_DECODER = msgspec.msgpack.Decoder(OffsetsBody)
+CHECK_POINT_DECODER = msgspec.msgpack.Decoder(CheckPoint)
+
+
+class GroupState:
+    """One group on one topic."""
+
+    def __init__(self, group_id: int, topic_id: int) -> None:
+        self.group_id = group_id
+        self.topic_id = topic_id
+        self.cursors: dict[int, int] = {}
+        self.check_points: dict[int, CheckPoint] = {}
+        self.in_flight = 0
+        self.unapplied = 0
+        """Planned changes that are not durable yet; such a state stays in memory."""
+        self.rotation = 0
+        self._by_time: list[tuple[int, int]] = []
+
+    @classmethod
+    def load(cls, index: Index, group_id: int, topic_id: int) -> "GroupState":
+        """As the index has it."""
+        state = cls(group_id, topic_id)
+        start, end = keys.group_topic(b"C", group_id, topic_id)
+        for key, value in index.scan(start, end, 1 << 16):
+            state.cursors[keys.CURSOR.unpack(key)[3]] = keys.read_u64(value)
+        start, end = keys.group_topic(b"P", group_id, topic_id)
+        while found := index.scan(start, end, 1000):
+            for _, value in found:
+                state._add(CHECK_POINT_DECODER.decode(value))
+            start = found[-1][0] + b"\0"
+        return state
+
+    # --- questions ------------------------------------------------------------
+
+    def next_visible_ms(self) -> int | None:
+        """When the next hidden message may be offered again."""
+        while self._by_time:
+            visible_ms, pop_id = self._by_time[0]
+            if pop_id in self.check_points:
+                return visible_ms
+            heapq.heappop(self._by_time)
+        return None
+
+    def visible(self, now_ms: int) -> CheckPoint | None:
+        """The check point that ran out first, if any has."""
+        visible_ms = self.next_visible_ms()
+        if visible_ms is None or visible_ms > now_ms:
+            return None
+        return self.check_points[self._by_time[0][1]]
+
+    # --- changes --------------------------------------------------------------
+
+    def apply(self, record: Record) -> list[Change]:
+        """Change by a record of this group and topic; gives the index's changes."""
+        if record.kind in (RecordKind.POP, RecordKind.POP_HIDE):
+            return self._pop(
+                POP_DECODER.decode(record.body), record.kind == RecordKind.POP_HIDE
+            )
+        if record.kind == RecordKind.POP_ACK:
+            return self._claim(ACK_DECODER.decode(record.body).claims)
+        assert record.kind == RecordKind.OFFSETS
+        return [
+            self._set_cursor(queue, offset)
+            for queue, offset in OFFSETS_DECODER.decode(record.body).offsets.items()
+        ]
+
+    def _pop(self, body: PopBody, hidden: bool) -> list[Change]:
+        changes = self._claim(body.claims)
+        if body.cursor >= 0:
+            changes.append(self._set_cursor(body.queue, body.cursor))
+        if body.offsets:
+            point = CheckPoint(
+                body.pop_id,
+                body.queue,
+                body.attempt,
+                body.visible_ms,
+                body.offsets,
+                hidden=hidden,
+            )
+            self._add(point)
+            changes.append(self._stored(point))
+        return changes
+
+    def _add(self, point: CheckPoint) -> None:
+        self.check_points[point.pop_id] = point
+        self.in_flight += len(point.open_indexes())
+        heapq.heappush(self._by_time, (point.visible_ms, point.pop_id))
+
+    def _claim(self, claims: Sequence[Claim]) -> list[Change]:
+        changes: list[Change] = []
+        for pop_id, indexes in claims:
+            point = self.check_points.get(pop_id)
+            if point is None:
+                continue
+            self.in_flight -= point.finish(indexes)
+            if point.is_done:
+                del self.check_points[pop_id]
+                changes.append((self._key(point), None))
+            else:
+                changes.append(self._stored(point))
+        return changes
+
+    def _set_cursor(self, queue: int, offset: int) -> Change:
+        self.cursors[queue] = offset
+        key = keys.cursor(self.group_id, self.topic_id, queue)
+        return key, keys.U64.pack(offset)
+
+    def _stored(self, point: CheckPoint) -> Change:
+        return self._key(point), ENCODER.encode(point)
+
+    def _key(self, point: CheckPoint) -> bytes:
+        return keys.check_point(self.group_id, self.topic_id, point.pop_id)

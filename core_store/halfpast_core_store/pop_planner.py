@@ -1,0 +1,133 @@
+"""What a pop takes: first messages that were offered before, then new ones."""
+
+from collections.abc import Sequence
+
+from .broker import Delivered, Pop
+from .errors import OffsetOutOfRange
+from .group_plan import Plan
+from .group_state import AckBody, CheckPoint, Claim, PopBody
+from .groups import Groups
+from .queues import QueuedRecord
+from .receipt import Receipt
+from .record import HEADER, RecordKind, decode_record, tag_hash
+
+SCAN_MAX = 10_000
+TAG_HASH = 9  # its place in the record header
+
+
+class PopPlanner:
+    """Plans one pop. `room` and `size` tell what may still be taken."""
+
+    def __init__(self, groups: Groups, plan: Plan, request: Pop, now_ms: int) -> None:
+        self._groups = groups
+        self._plan = plan
+        self._request = request
+        self._now_ms = now_ms
+        self._room = request.count
+        self._size = request.size_max
+        self._tags = frozenset(tag.encode() for tag in request.tags)
+        self._hashes = frozenset(tag_hash(tag) for tag in self._tags)
+
+    def take(self, queue_count: int) -> None:
+        """Fill the plan."""
+        state = self._plan.state
+        while self._more() and not self._plan.dead:
+            point = state.visible(self._now_ms)
+            if point is None:
+                break
+            self._take_again(point)
+        for i in range(queue_count):
+            if not self._more() or (
+                state.in_flight >= self._request.policy.in_flight_max
+            ):
+                break
+            self._take_new((state.rotation + i) % queue_count)
+        state.rotation += 1
+
+    def _more(self) -> bool:
+        return self._room > 0 and self._size > 0
+
+    def _take_again(self, point: CheckPoint) -> None:
+        """Offer the messages of a check point that ran out again."""
+        request, plan, groups = self._request, self._plan, self._groups
+        dying = point.attempt >= request.policy.attempts_max
+        size_max = self._groups.dead_size_max if dying else self._size
+        places = point.open_indexes()
+        if not dying:
+            places = places[: self._room]
+        kept, lost = groups.still_kept(plan.state, point, places, size_max)
+        if lost:  # retention has taken them
+            plan.add(RecordKind.POP_ACK, AckBody([(point.pop_id, lost)]))
+        if dying:
+            groups.bury(plan, point, kept, request.group, request.topic, "attempts")
+            return
+        if kept:
+            claims: list[Claim] = [(point.pop_id, [i for i, _ in kept])]
+            taken = [queued for _, queued in kept]
+            self._add(point.queue, point.attempt + 1, taken, -1, claims)
+
+    def _take_new(self, queue: int) -> None:
+        """Take messages behind the cursor; those that the filter refuses are
+        passed over for good."""
+        state = self._plan.state
+        begin = offset = self._groups.cursor(state, queue)
+        size = self._size
+        taken: list[QueuedRecord] = []
+        while len(taken) < self._room and size > 0 and offset - begin < SCAN_MAX:
+            try:
+                found = self._groups.queues.read(
+                    state.topic_id, queue, offset, self._room - len(taken), size
+                )
+            except OffsetOutOfRange as error:
+                if offset >= error.offset_min:
+                    break  # set beyond the end
+                offset = error.offset_min  # retention was faster than the group
+                continue
+            if not found:
+                break
+            offset = found[-1].offset + 1
+            size -= sum(len(queued.record) for queued in found)
+            taken.extend(queued for queued in found if self._matches(queued.record))
+        if offset != begin:
+            self._add(queue, 1, taken, offset, [])
+
+    def _matches(self, record: bytes) -> bool:
+        """Whether the filter wants this record; the tag's hash spares decoding."""
+        if not self._tags:
+            return True
+        header = HEADER.unpack_from(record)
+        return header[TAG_HASH] in self._hashes and (
+            decode_record(record).tag in self._tags
+        )
+
+    def _add(
+        self,
+        queue: int,
+        attempt: int,
+        taken: Sequence[QueuedRecord],
+        cursor: int,
+        claims: list[Claim],
+    ) -> None:
+        """A new check point for these messages, and their delivery."""
+        plan, state = self._plan, self._plan.state
+        pop_id = self._groups.next_pop_id()
+        visible_ms = self._now_ms + self._request.invisible_ms
+        offsets = [queued.offset for queued in taken]
+        plan.add(
+            RecordKind.POP,
+            PopBody(pop_id, queue, attempt, visible_ms, offsets, cursor, claims),
+        )
+        for i, queued in enumerate(taken):
+            receipt = Receipt(state.group_id, state.topic_id, pop_id, i)
+            plan.delivered.append(
+                Delivered(
+                    queued.record,
+                    queue,
+                    queued.offset,
+                    queued.stored_ms,
+                    attempt,
+                    self._groups.encode_receipt(receipt),
+                )
+            )
+        self._room -= len(taken)
+        self._size -= sum(len(queued.record) for queued in taken)

@@ -1,0 +1,136 @@
+"""RocksDB behind the `Index` port, and the one place that touches rocksdict.
+
+What must be known of it (measured in version 0.3.29):
+- Everything lies in one column family, so a flush keeps a prefix of all batches.
+- The WAL is off: the commit log is the WAL. `flush` makes things durable.
+- `write` holds the GIL, also through a write stall, so memtables and level-0
+  limits are sized so that stalls do not happen at the rated load.
+- Iterators are given a start only, and stop in Python: a `ReadOptions` with
+  bounds that nobody keeps a reference to reads freed memory.
+- An iterator ends silently on an error, so its status is asked at the end.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    RdictIter,
+    WriteBatch,
+    WriteOptions,
+)
+
+from .ports import IndexBatch
+
+MIB = 1024 * 1024
+
+
+class RocksBatch:
+    """See `ports.IndexBatch`."""
+
+    def __init__(self) -> None:
+        self.inner = WriteBatch(raw_mode=True)
+        self.put: Callable[[bytes, bytes], None] = self.inner.put
+        self.delete: Callable[[bytes], None] = self.inner.delete
+
+
+class RocksIndex:
+    """See `ports.Index`."""
+
+    def __init__(self, folder: Path, *, write_buffer: int, cache: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._db = Rdict(
+            str(folder),
+            options_for(write_buffer, cache),
+            access_type=AccessType.read_write(),
+        )
+        self._write_options = WriteOptions()
+        # The stub calls this a method; it is a property.
+        setattr(self._write_options, "disable_wal", True)  # noqa: B010
+
+    def get(self, key: bytes) -> bytes | None:
+        value: bytes | None = self._db.get(key)
+        return value
+
+    def get_many(self, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+        return cast(list[bytes | None], self._db.get(list(keys)))
+
+    def scan(self, start: bytes, end: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        found: list[tuple[bytes, bytes]] = []
+        iterator = self._db.iter()
+        iterator.seek(start)
+        while len(found) < limit and iterator.valid():
+            key = iterator.key()
+            if key >= end:
+                return found
+            found.append((key, iterator.value()))
+            iterator.next()
+        return checked(iterator, found)
+
+    def scan_back(
+        self, start: bytes, floor: bytes, limit: int
+    ) -> list[tuple[bytes, bytes]]:
+        found: list[tuple[bytes, bytes]] = []
+        iterator = self._db.iter()
+        iterator.seek_for_prev(start)
+        while len(found) < limit and iterator.valid():
+            key = iterator.key()
+            if key < floor:
+                return found
+            found.append((key, iterator.value()))
+            iterator.prev()
+        return checked(iterator, found)
+
+    def batch(self) -> IndexBatch:
+        return cast(IndexBatch, RocksBatch())  # its methods are rocksdict's own
+
+    def write(self, batch: IndexBatch) -> None:
+        assert isinstance(batch, RocksBatch)
+        self._db.write(batch.inner, self._write_options)
+
+    def flush(self) -> None:
+        self._db.flush()
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def checked(
+    iterator: RdictIter, found: list[tuple[bytes, bytes]]
+) -> list[tuple[bytes, bytes]]:
+    """`found`, after making sure that the iterator did not end on an error."""
+    if not iterator.valid():
+        iterator.status()  # raises
+    return found
+
+
+def options_for(write_buffer: int, cache: int) -> Options:
+    """Options under which memory is bounded and writes do not stall."""
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(write_buffer)
+    options.set_max_write_buffer_number(4)
+    options.set_level_zero_file_num_compaction_trigger(4)
+    options.set_level_zero_slowdown_writes_trigger(40)
+    options.set_level_zero_stop_writes_trigger(80)
+    options.set_soft_pending_compaction_bytes_limit(64 * 1024 * MIB)
+    options.set_hard_pending_compaction_bytes_limit(256 * 1024 * MIB)
+    options.set_max_background_jobs(2)
+    options.set_compression_type(DBCompressionType.none())
+    options.set_keep_log_file_num(2)
+    options.set_max_open_files(256)
+    options.set_max_total_wal_size(0)
+    table = BlockBasedOptions()
+    table.set_block_cache(Cache(cache))
+    table.set_block_size(16 * 1024)
+    table.set_cache_index_and_filter_blocks(True)
+    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    table.set_bloom_filter(10, False)
+    options.set_block_based_table_factory(table)
+    return options

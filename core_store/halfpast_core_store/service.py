@@ -1,0 +1,392 @@
+"""The broker as a service: the store on an event loop, with a thread that syncs.
+
+Requests of one turn of the loop gather; the sync thread has one frame at a time.
+While that is being synced the next requests gather, so a busy store needs fewer
+syncs a message. A failed sync sets `failed`, after which the process must end.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+
+from .arrivals import Arrivals
+from .broker import (
+    Acquire,
+    Acquired,
+    Append,
+    Appended,
+    BrokerStatus,
+    CommitOffsets,
+    Delivered,
+    DescribeGroup,
+    DescribeTopic,
+    Empty,
+    EnsureTopic,
+    FindEvent,
+    Follow,
+    Followed,
+    FoundEvent,
+    GroupDescription,
+    GroupNames,
+    Hold,
+    Lane,
+    ListGroups,
+    ListTopics,
+    Pop,
+    Popped,
+    Pull,
+    Pulled,
+    QueueRange,
+    ResolvedTopics,
+    ResolveTopics,
+    Run,
+    Settle,
+    Settled,
+    TopicDescription,
+    TopicInfo,
+    TopicList,
+    TopicNames,
+)
+from .config import StoreConfig
+from .consumers import Consumers
+from .errors import OffsetOutOfRange, StoreFailed, UnknownQueue
+from .folder import FolderLock, open_manifest
+from .follow import follow
+from .group_plan import Plan
+from .pending import Sealed
+from .real_clock import RealClock, RealRng
+from .real_disk import RealDisk
+from .rocks_index import RocksIndex
+from .store import Store
+from .sync_thread import SyncThread
+from .topics import SYS_TOPICS
+
+HOUSEKEEPING_S = 1.0
+
+Answer = TypeVar("Answer")
+log = structlog.get_logger("halfpast.broker")
+
+
+class BrokerService:
+    """Implements `broker.Broker` on a data folder."""
+
+    def __init__(
+        self, store: Store, index: RocksIndex, lock: FolderLock, config: StoreConfig
+    ) -> None:
+        self._store = store
+        self._index = index
+        self._lock = lock
+        self._config = config
+        self._clock = RealClock()
+        self._consumers = Consumers(store)
+        self._loop = asyncio.get_running_loop()
+        self._sync = SyncThread(self._loop)
+        self._arrivals = Arrivals(self._loop)
+        self._creating: dict[str, asyncio.Future[None]] = {}
+        self._kick_due = False
+        self._closing = False
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        self._upkeep = asyncio.create_task(self._keep_house())
+
+    @classmethod
+    async def open(cls, folder: Path, config: StoreConfig) -> "BrokerService":
+        """Open or create the store in `folder`, recover it, be ready.
+
+        Raises FolderInUse, NewerFormat, ForeignFolder, CorruptLog, LogBehindIndex.
+        """
+        lock = FolderLock(folder, "broker")
+        try:
+            store, index = await asyncio.to_thread(open_store, folder, config)
+        except BaseException:
+            lock.close()
+            raise
+        return cls(store, index, lock, config)
+
+    async def close(self) -> None:
+        """Let what waits become durable, flush, give up the folder."""
+        self._closing = True
+        self._upkeep.cancel()
+        await asyncio.gather(self._upkeep, return_exceptions=True)
+        self._arrivals.close()
+        while not self.failed.done() and (self._store.busy or self._store.lanes):
+            self._kick()
+            await asyncio.sleep(0.001)
+        self._sync.close()
+        if not self.failed.done():
+            await asyncio.to_thread(self._store.flush, self._store.log.durable_end)
+            self.failed.cancel()
+        self._index.close()
+        self._store.close()
+        self._lock.close()
+
+    # --- group commit -----------------------------------------------------------
+
+    def _wake_committer(self) -> None:
+        if not self._kick_due:
+            self._kick_due = True
+            self._loop.call_soon(self._kick)
+
+    def _kick(self) -> None:
+        self._kick_due = False
+        if self.failed.done():
+            return
+        sealed = self._store.seal()
+        if sealed is not None:
+            self._sync.run(
+                lambda: self._store.write(sealed),
+                lambda error: self._written(sealed, error),
+            )
+
+    def _written(self, sealed: Sealed, error: Exception | None) -> None:
+        if error is not None:
+            self._fail(f"a frame could not be made durable: {error}")
+            return
+        touched = self._store.complete(sealed)
+        self._kick()
+        self._arrivals.arrived(touched)
+
+    def _fail(self, what: str) -> None:
+        error = StoreFailed(what)
+        if not self.failed.done():
+            self.failed.set_exception(error)
+        self._store.fail(error)
+        self._arrivals.close()
+
+    def _check(self) -> None:
+        if self.failed.done() or self._closing:
+            raise StoreFailed("the broker is shutting down")
+
+    def _future_done(
+        self, future: asyncio.Future[Answer]
+    ) -> Callable[[Answer | Exception], None]:
+        def done(answer: Answer | Exception) -> None:
+            if future.done():  # the caller has gone
+                return
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+        return done
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000
+
+    # --- writing ----------------------------------------------------------------
+
+    async def append(self, request: Append) -> Appended:
+        self._check()
+        future: asyncio.Future[Appended] = self._loop.create_future()
+        self._store.submit(request, self._future_done(future))
+        if not self._kick_due:
+            self._kick_due = True
+            self._loop.call_soon(self._kick)
+        return await future
+
+    async def resolve_topics(self, request: ResolveTopics) -> ResolvedTopics:
+        found: list[TopicInfo | None] = []
+        for name in request.names:
+            info = self._store.registry.topic(name)
+            if info is None and request.create:
+                info = await self.ensure_topic(EnsureTopic(name, request.queue_count))
+            found.append(info)
+        return ResolvedTopics(found)
+
+    async def topics_by_id(self, request: TopicNames) -> ResolvedTopics:
+        return ResolvedTopics(
+            [self._store.registry.topic_by_id(i) for i in request.ids]
+        )
+
+    async def ensure_topic(self, request: EnsureTopic) -> TopicInfo:
+        name = request.name
+        while (pending := self._creating.get(name)) is not None:
+            await asyncio.wait([pending])
+        now_ms = self._now_ms()
+        record = self._store.registry.draft_topic(name, request.queue_count, now_ms)
+        if record is not None:
+            created = self._creating[name] = self._loop.create_future()
+            try:
+                await self.append(Append([Run(SYS_TOPICS, 0, [record])], Lane.SYSTEM))
+            finally:
+                del self._creating[name]
+                created.set_result(None)
+        return self._consumers.topic(name)
+
+    async def acquire(self, request: Acquire) -> Acquired:
+        return Acquired(*self._store.acquire(request.role))
+
+    async def hold(self, request: Hold) -> Empty:
+        self._store.hold(request.role, request.token, request.position)
+        return Empty()
+
+    # --- reading ----------------------------------------------------------------
+
+    async def list_topics(self, request: ListTopics) -> TopicList:
+        return TopicList(self._store.registry.topics(request.after, request.limit))
+
+    async def describe_topic(self, request: DescribeTopic) -> TopicDescription:
+        topic = self._consumers.topic(request.name)
+        queues = self._store.queues
+        return TopicDescription(
+            topic,
+            [
+                QueueRange(i, queues.begin(topic.id, i), queues.end(topic.id, i))
+                for i in range(topic.queue_count)
+            ],
+        )
+
+    async def find_event(self, request: FindEvent) -> FoundEvent:
+        return self._store.events.find(request.event_id)
+
+    async def pull(self, request: Pull) -> Pulled:
+        topic = self._consumers.topic(request.topic)
+        if not 0 <= request.queue < topic.queue_count:
+            raise UnknownQueue(request.topic, request.queue, topic.queue_count)
+        deadline = self._loop.time() + request.wait_ms / 1000
+        queues = self._store.queues
+        while True:
+            found = queues.read(
+                topic.id, request.queue, request.offset, request.count, request.size_max
+            )
+            left = deadline - self._loop.time()
+            if found or left <= 0:
+                break
+            if not await self._arrivals.wait(topic.id, left):
+                break
+        return Pulled(
+            [Delivered(q.record, request.queue, q.offset, q.stored_ms) for q in found],
+            found[-1].offset + 1 if found else request.offset,
+            queues.begin(topic.id, request.queue),
+            queues.end(topic.id, request.queue),
+        )
+
+    async def follow(self, request: Follow) -> Followed:
+        deadline = self._loop.time() + request.wait_ms / 1000
+        while True:
+            self._check()
+            found = follow(self._store.log, request)
+            left = deadline - self._loop.time()
+            if found.frames or found.next_position < found.log_end or left <= 0:
+                return found
+            request.position = found.next_position or request.position
+            if not await self._arrivals.wait_family(request.families, left):
+                return found
+
+    # --- consumers --------------------------------------------------------------
+
+    async def pop(self, request: Pop) -> Popped:
+        self._check()
+        topic = self._consumers.topic(request.topic)
+        deadline = self._loop.time() + request.wait_ms / 1000
+        while True:
+            future: asyncio.Future[Plan] = self._loop.create_future()
+            now_ms = self._now_ms()
+            next_ms = self._consumers.pop(request, now_ms, self._future_done(future))
+            if self._store.lanes:
+                self._wake_committer()
+            if next_ms is None:
+                return Popped((await future).delivered)
+            left = deadline - self._loop.time()
+            if left <= 0 or self._closing:
+                return Popped([])
+            back_s = max(0.001, (next_ms - now_ms) / 1000)
+            await self._arrivals.wait(topic.id, min(left, back_s))
+
+    async def settle(self, request: Settle) -> Settled:
+        self._check()
+        future: asyncio.Future[Plan] = self._loop.create_future()
+        self._consumers.settle(request, self._now_ms(), self._future_done(future))
+        self._wake_committer()
+        plan = await future
+        return Settled(plan.results)
+
+    async def commit_offsets(self, request: CommitOffsets) -> Empty:
+        self._check()
+        topic = self._consumers.topic(request.topic)
+        for queue_id, offset in request.offsets.items():
+            if not 0 <= queue_id < topic.queue_count:
+                raise UnknownQueue(topic.name, queue_id, topic.queue_count)
+            end = self._store.queues.end(topic.id, queue_id)
+            if not 0 <= offset <= end:
+                begin = self._store.queues.begin(topic.id, queue_id)
+                raise OffsetOutOfRange(offset, begin, end)
+        future: asyncio.Future[Plan] = self._loop.create_future()
+        self._consumers.commit_offsets(
+            request, self._now_ms(), self._future_done(future)
+        )
+        self._wake_committer()
+        await future
+        return Empty()
+
+    async def describe_group(self, request: DescribeGroup) -> GroupDescription:
+        return self._consumers.describe(request)
+
+    async def list_groups(self, request: ListGroups) -> GroupNames:
+        return GroupNames(self._store.registry.groups(request.after, request.limit))
+
+    # --- upkeep -----------------------------------------------------------------
+
+    async def status(self, request: Empty) -> BrokerStatus:
+        store = self._store
+        gauges: dict[str, float] = {
+            "log_start_position": store.log.start,
+            "log_durable_position": store.log.durable_end,
+            "log_size_bytes": store.log.size,
+            "index_flushed_position": store.flushed_position,
+            "store_writable": float(store.writable and not self.failed.done()),
+        }
+        counters: dict[str, float] = {
+            "log_frames_total": store.frames,
+            "log_records_total": store.records,
+            "log_sync_seconds_total": self._sync.seconds,
+        }
+        for lane, (requests, size, refused) in store.lanes.waiting().items():
+            gauges[f'lane_waiting_requests{{lane="{lane}"}}'] = requests
+            gauges[f'lane_waiting_bytes{{lane="{lane}"}}'] = size
+            counters[f'lane_refused_total{{lane="{lane}"}}'] = refused
+        return BrokerStatus(counters, gauges)
+
+    async def _keep_house(self) -> None:
+        flush_after = self._config.index_flush_ms / 1000
+        flushed_at = self._loop.time()
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_S)
+            try:
+                self._store.housekeep()
+                if self._store.log.needs_next and not self._store.busy:
+                    self._sync.run(self._store.log.prepare_next, self._prepared)
+                if self._loop.time() - flushed_at >= flush_after:
+                    flushed_at = self._loop.time()
+                    applied = self._store.log.durable_end
+                    if applied != self._store.flushed_position:
+                        await asyncio.to_thread(self._store.flush, applied)
+            except Exception as error:
+                log.error("housekeeping failed", error=str(error))
+                self._fail(f"housekeeping failed: {error}")
+                return
+
+    def _prepared(self, error: Exception | None) -> None:
+        if error is not None:
+            self._fail(f"the next segment could not be prepared: {error}")
+
+
+def open_store(folder: Path, config: StoreConfig) -> tuple[Store, RocksIndex]:
+    """The store of a folder, recovered. The caller holds the folder's lock."""
+    rng = RealRng()
+    manifest = open_manifest(folder, rng)
+    index = RocksIndex(
+        folder / "index",
+        write_buffer=config.index_write_buffer,
+        cache=config.index_cache,
+    )
+    try:
+        disk = RealDisk(folder / "log")
+        store = Store(disk, index, RealClock(), rng, config, manifest.salt)
+        store.open()
+    except BaseException:
+        index.close()
+        raise
+    return store, index

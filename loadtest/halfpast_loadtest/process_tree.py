@@ -1,0 +1,96 @@
+"""A process and all its descendants, as /proc shows them (Linux only).
+
+A process that has ended but was not waited for yet (a zombie) counts as gone: it
+holds no file, no lock and no port any more.
+"""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeUsage:
+    """Resident memory in MB (10^6 bytes) and CPU seconds, summed over a tree."""
+
+    rss_mb: float
+    cpu_s: float
+    process_count: int
+
+
+def tree_of(pid: int) -> list[int]:
+    """`pid` and its living descendants, parents first."""
+    children: dict[int, list[int]] = {}
+    for entry in PROC.iterdir():
+        stat = _stat(int(entry.name)) if entry.name.isdigit() else None
+        if stat is not None and stat[0] != "Z":
+            children.setdefault(int(stat[1]), []).append(int(entry.name))
+    found = [pid] if is_alive(pid) else []
+    pending = [pid]
+    while pending:
+        below = children.get(pending.pop(), [])
+        found += below
+        pending += below
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process still runs (a zombie does not)."""
+    stat = _stat(pid)
+    return stat is not None and stat[0] != "Z"
+
+
+def command_line(pid: int) -> list[str]:
+    """The arguments that the process was started with; empty if it is gone."""
+    try:
+        raw = (PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return []
+    return [part.decode(errors="replace") for part in raw.split(b"\0") if part]
+
+
+def usage_of(pids: list[int]) -> TreeUsage:
+    """What these processes use now. CPU of those that ended is not in it."""
+    rss_pages = 0
+    ticks = 0
+    count = 0
+    for pid in pids:
+        stat = _stat(pid)
+        if stat is None or stat[0] == "Z":
+            continue
+        count += 1
+        ticks += int(stat[11]) + int(stat[12])  # utime, stime
+        rss_pages += int(stat[21])
+    return TreeUsage(
+        rss_mb=rss_pages * os.sysconf("SC_PAGE_SIZE") / 1e6,
+        cpu_s=ticks * TICK_S,
+        process_count=count,
+    )
+
+
+def kill_all(pids: list[int], timeout_s: float = 5.0) -> None:
+    """SIGKILL these processes, parents first, and wait until all are gone."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    deadline = time.monotonic() + timeout_s
+    while any(is_alive(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"processes {pids} survive SIGKILL")
+        time.sleep(0.002)
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the state on, or None if it is gone."""
+    try:
+        text = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    return text[text.rindex(")") + 2 :].split()

@@ -1,0 +1,31 @@
+"""Bench publish-batch: durable batches of 500 events, JSON and msgpack."""
+
+from halfpast_loadtest.batch_formats import measure_formats
+from halfpast_loadtest.bench_result import BenchResult
+from halfpast_loadtest.request_set import (
+    batch_requests,
+    bodies,
+    created_in_batch,
+    immediate,
+)
+from halfpast_loadtest.write_bench import Load, WriteSettings
+
+NAME = "publish-batch"
+TOPIC = "bench-publish"
+DEFAULTS = WriteSettings(callers=4, events_per_request=500)
+
+
+async def measure(settings: WriteSettings) -> BenchResult:
+    """Rate, latency and CPU of publishing in batches, in both formats."""
+
+    def load_of(packed: bool) -> Load:
+        size = settings.events_per_request
+        datas = bodies(settings.body_bytes, size * 40)
+        return Load(
+            requests=batch_requests(TOPIC, datas, size, immediate, packed=packed),
+            count_accepted=created_in_batch,
+            topics=(TOPIC,),
+            scheduled=False,
+        )
+
+    return await measure_formats(NAME, settings, load_of)

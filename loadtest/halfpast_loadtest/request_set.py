@@ -1,0 +1,110 @@
+"""Requests made before the clock starts: single events and batches, JSON and msgpack.
+
+Bodies are real payloads cut or filled to one size; a set holds enough different
+ones that neither side can profit from repetition.
+"""
+
+import random
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from halfpast_loadtest.event_request import batch_body, event_body
+from halfpast_loadtest.http_wire import MSGPACK, Response, request_bytes
+from halfpast_loadtest.message import to_rfc3339
+from halfpast_loadtest.payloads import PayloadMaker
+
+HOUR_MS = 3_600_000
+DueMs = Callable[[], int | None]
+
+
+def immediate() -> int | None:
+    """Due at once."""
+    return None
+
+
+def far_ahead(seed: int = 1) -> DueMs:
+    """Random times between one and 24 hours from now: nothing comes due meanwhile."""
+    chance = random.Random(seed)
+    base_ms = time.time_ns() // 1_000_000 + HOUR_MS
+    return lambda: base_ms + chance.randrange(23 * HOUR_MS)
+
+
+def bodies(size: int, count: int, seed: int = 1) -> list[bytes]:
+    """`count` JSON documents of exactly `size` bytes."""
+    maker = PayloadMaker(seed)
+    chance = random.Random(seed)
+    made: list[bytes] = []
+    for _ in range(count):
+        payload = maker.make("payments")
+        start = {"serial": payload.serial, "customer": payload.key, "pad": ""}
+        room = size - len(msgspec.json.encode(start))
+        start["pad"] = f"{chance.getrandbits(max(room, 1) * 4):0{max(room, 0)}x}"[:room]
+        made.append(msgspec.json.encode(start))
+    assert {len(body) for body in made} == {size}, "bodies of 80 bytes or more, please"
+    return made
+
+
+def single_requests(topic: str, datas: list[bytes], due: DueMs) -> list[bytes]:
+    """One publish request per document."""
+    path = f"/v1/topics/{topic}/events"
+    return [
+        request_bytes("POST", path, event_body(data, due_ms=due())) for data in datas
+    ]
+
+
+def batch_requests(
+    topic: str, datas: list[bytes], size: int, due: DueMs, *, packed: bool
+) -> list[bytes]:
+    """The documents in batches of `size`, as JSON or as msgpack with raw bytes."""
+    make = _packed_batch if packed else _json_batch
+    content_type = MSGPACK if packed else "application/json"
+    return [
+        request_bytes(
+            "POST",
+            "/v1/events:batch",
+            make(topic, datas[at : at + size], due),
+            content_type=content_type,
+        )
+        for at in range(0, len(datas) - size + 1, size)
+    ]
+
+
+def one_if_created(response: Response) -> int:
+    """Events accepted by the answer to a single publish."""
+    return 1 if response.status == 201 else 0
+
+
+def created_in_batch(response: Response) -> int:
+    """Events accepted by the answer to a batch, in either format."""
+    if response.status != 200:
+        return 0
+    decoder = _PACKED if b"msgpack" in response.head else _JSON
+    return sum(item.status == 201 for item in decoder.decode(response.body).results)
+
+
+def _json_batch(topic: str, datas: list[bytes], due: DueMs) -> bytes:
+    return batch_body([event_body(data, topic=topic, due_ms=due()) for data in datas])
+
+
+def _packed_batch(topic: str, datas: list[bytes], due: DueMs) -> bytes:
+    events: list[dict[str, object]] = []
+    for data in datas:
+        event: dict[str, object] = {"topic": topic, "data": data}
+        if (due_ms := due()) is not None:
+            event["deliver_at"] = to_rfc3339(due_ms)
+        events.append(event)
+    return msgspec.msgpack.encode({"events": events})
+
+
+class _Item(msgspec.Struct):
+    status: int
+
+
+class _Results(msgspec.Struct):
+    results: list[_Item]
+
+
+_JSON = msgspec.json.Decoder(_Results)
+_PACKED = msgspec.msgpack.Decoder(_Results)

@@ -1,0 +1,1 @@
+"""Spark audits that read the commit log itself."""

@@ -1,0 +1,60 @@
+"""What every test shares: Hypothesis settings, marks by folder, the repository."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS_SKIPPED = {"build", "dist", "node_modules", "__pycache__"}
+
+# The machines that run these tests are shared: a slow example is no failure.
+settings.register_profile("halfpast", deadline=None, print_blob=True)
+settings.load_profile("halfpast")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with its folder, so that `-m "not acceptance"` works."""
+    for item in items:
+        folder = item.path.relative_to(ROOT / "tests").parts[0]
+        if folder in {"unit", "simulation", "integration", "acceptance"}:
+            item.add_marker(folder)
+
+
+@pytest.fixture(scope="session")
+def repository_root() -> Path:
+    """The folder that holds pyproject.toml."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def repository_files(repository_root: Path) -> list[Path]:
+    """Every file that is, or would be, committed; absolute and sorted.
+
+    Asks git, so that new files count and ignored ones do not. Outside of a clone (an
+    unpacked sdist) it walks the folders instead and leaves out hidden ones.
+    """
+    files = _files_by_git(repository_root) or _files_by_walk(repository_root)
+    assert repository_root / "pyproject.toml" in files
+    return sorted(files)
+
+
+def _files_by_git(root: Path) -> list[Path]:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=root, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    paths = [root / name for name in listed.stdout.decode().split("\0") if name]
+    return [path for path in paths if path.is_file()]  # not those just deleted
+
+
+def _files_by_walk(root: Path) -> list[Path]:
+    found: list[Path] = []
+    for path in root.iterdir():
+        if path.is_file():
+            found.append(path)
+        elif path.name not in FOLDERS_SKIPPED and not path.name.startswith("."):
+            found.extend(_files_by_walk(path))
+    return found

@@ -1,0 +1,312 @@
+"""The store on both databases: round trips, versions, pages, changes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from halfpast_api.metadata.cache import CacheConfig, MetadataCache
+from halfpast_api.metadata.entry import Changes, Page
+from halfpast_api.metadata.errors import (
+    InvalidSettings,
+    MetadataUnavailable,
+    NewerSchema,
+    StaleVersion,
+)
+from halfpast_api.metadata.migrate import migrate
+from halfpast_api.metadata.settings import (
+    DELAY_MS_MAX,
+    LIMIT_VALUE_MAX,
+    GroupSettings,
+    Limit,
+    TopicSettings,
+)
+from halfpast_api.metadata.store import MetadataStore
+
+pytest_plugins = [
+    "tests.integration.next_release",
+    "tests.integration.postgres_server",
+]
+
+LARGEST = TopicSettings(
+    queues=1024,
+    max_delay_ms=DELAY_MS_MAX,
+    max_body_bytes=1,
+    flush="async",
+    description="Aufträge, 注文 \N{PACKAGE} 'quoted' \"twice\" %s :name",
+)
+
+
+class StoppedClock:
+    def __init__(self) -> None:
+        self.now = 1_767_225_600_000
+
+    def now_ms(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> StoppedClock:
+    return StoppedClock()
+
+
+@pytest_asyncio.fixture
+async def store(database_url: str, clock: StoppedClock) -> AsyncIterator[MetadataStore]:
+    store = await MetadataStore.open(database_url, now_ms=clock.now_ms)
+    yield store
+    await store.close()
+
+
+@pytest.mark.asyncio
+async def test_what_is_put_is_read(store: MetadataStore, clock: StoppedClock) -> None:
+    assert await store.topic("orders") is None
+    written = await store.put_topic("orders", LARGEST)
+    assert written.created
+    entry = await store.topic("orders")
+    assert entry == written.entry
+    assert entry is not None
+    assert (entry.name, entry.settings, entry.version) == ("orders", LARGEST, 1)
+    assert entry.created_at_ms == entry.updated_at_ms == clock.now
+
+    clock.now += 5
+    changed = await store.put_topic("orders", TopicSettings())
+    assert not changed.created
+    assert changed.entry.version == 2
+    assert changed.entry.created_at_ms == clock.now - 5
+    assert changed.entry.updated_at_ms == clock.now
+    assert await store.topic("orders") == changed.entry
+
+
+@pytest.mark.asyncio
+async def test_groups_and_limits_too(store: MetadataStore) -> None:
+    group = GroupSettings(max_attempts=3, invisible_ms=43_200_000)
+    assert (await store.put_group("billing", group)).created
+    entry = await store.group("billing")
+    assert entry is not None
+    assert entry.settings == group
+    largest = Limit(value=LIMIT_VALUE_MAX)
+    assert (await store.put_limit("topic:a", "publish_per_s", largest)).created
+    limit = await store.limit("topic:a", "publish_per_s")
+    assert limit is not None
+    assert (limit.key, limit.settings) == (("topic:a", "publish_per_s"), largest)
+    assert await store.limit("topic:b", "publish_per_s") is None
+    assert await store.topic("billing") is None
+
+
+@pytest.mark.asyncio
+async def test_a_put_of_the_same_changes_nothing(
+    store: MetadataStore, clock: StoppedClock
+) -> None:
+    first = await store.put_topic("orders", LARGEST)
+    clock.now += 5
+    again = await store.put_topic("orders", LARGEST)
+    assert again.entry == first.entry
+    assert not again.created
+    assert await store.changes(first.entry.version) == Changes(version=1)
+
+
+@pytest.mark.asyncio
+async def test_a_stale_version_is_refused(store: MetadataStore) -> None:
+    with pytest.raises(StaleVersion, match="topic orders does not exist"):
+        await store.put_topic("orders", LARGEST, expected=1)
+    await store.put_topic("orders", LARGEST, expected=0)
+    with pytest.raises(StaleVersion, match="exists already, at version 1"):
+        await store.put_topic("orders", TopicSettings(), expected=0)
+    await store.put_topic("orders", TopicSettings(), expected=1)
+    with pytest.raises(StaleVersion, match="at version 2, not 1") as stale:
+        await store.delete_topic("orders", expected=1)
+    assert (stale.value.expected, stale.value.actual) == (1, 2)
+    assert await store.delete_topic("orders", expected=2)
+    assert not await store.delete_topic("orders")
+    assert not await store.delete_topic("orders", expected=0)
+
+
+@pytest.mark.asyncio
+async def test_a_version_is_never_used_twice(store: MetadataStore) -> None:
+    first = await store.put_group("billing", GroupSettings())
+    await store.delete_group("billing")
+    assert await store.group("billing") is None
+    second = await store.put_group("billing", GroupSettings(), expected=0)
+    assert second.created
+    assert second.entry.version > first.entry.version
+    with pytest.raises(StaleVersion):
+        await store.put_group("billing", GroupSettings(), expected=1)
+
+
+@pytest.mark.asyncio
+async def test_of_many_writers_with_one_version_one_wins(
+    database_url: str, store: MetadataStore
+) -> None:
+    """Each has a connection of its own, as processes have."""
+    stores = [await MetadataStore.open(database_url) for _ in range(4)]
+    first = await store.put_topic("orders", TopicSettings())
+    puts = [
+        other.put_topic(
+            "orders", TopicSettings(queues=10 + number), expected=first.entry.version
+        )
+        for number, other in enumerate(stores)
+    ]
+    results = await asyncio.gather(*puts, return_exceptions=True)
+    stale = [result for result in results if isinstance(result, StaleVersion)]
+    assert len(stale) == len(stores) - 1, results
+    for other in stores:
+        await other.close()
+
+
+@pytest.mark.asyncio
+async def test_writers_of_different_names_count_in_one_row(
+    database_url: str, store: MetadataStore
+) -> None:
+    stores = [await MetadataStore.open(database_url) for _ in range(4)]
+    puts = [
+        stores[number % 4].put_topic(f"topic-{number}", TopicSettings())
+        for number in range(20)
+    ]
+    written = await asyncio.gather(*puts)
+    versions = sorted(result.entry.version for result in written)
+    assert versions == list(range(1, 21))
+    for other in stores:
+        await other.close()
+
+
+@pytest.mark.asyncio
+async def test_pages_are_in_the_order_of_code_points(store: MetadataStore) -> None:
+    names = ["B", "a", "b-1", "b_1", "%", "Z", "a1", "aa", "_x"]
+    for name in names:
+        await store.put_topic(name, TopicSettings())
+    await store.put_topic("deleted", TopicSettings())
+    await store.delete_topic("deleted")
+    listed: list[str] = []
+    page = Page(limit=2)
+    while True:
+        listing = await store.topics(page)
+        assert len(listing.entries) <= 2
+        listed += [entry.name for entry in listing.entries]
+        if listing.next_after is None:
+            break
+        page = Page(after=listing.next_after, limit=2)
+    assert listed == sorted(names)
+    assert len((await store.topics()).entries) == len(names)
+    assert (await store.groups()).entries == ()
+
+
+@pytest.mark.asyncio
+async def test_limits_are_paged_by_scope_and_name(store: MetadataStore) -> None:
+    keys = [("b", "x"), ("a", "y"), ("a", "x"), ("b", "a")]
+    for scope, name in keys:
+        await store.put_limit(scope, name, Limit(value=1))
+    first = await store.limits(Page(limit=3))
+    second = await store.limits(Page(after=first.next_after))
+    found = [entry.key for entry in first.entries + second.entries]
+    assert found == sorted(keys)
+    assert second.next_after is None
+
+
+@pytest.mark.asyncio
+async def test_changes_tell_what_is_new(store: MetadataStore) -> None:
+    assert await store.changes() == Changes(version=0, is_full=True)
+    await store.put_topic("a", TopicSettings())
+    await store.put_topic("b", TopicSettings())
+    await store.put_limit("all", "publish_per_s", Limit(value=7))
+    before = (await store.changes()).version
+    await store.delete_topic("a")
+    await store.put_group("g", GroupSettings())
+    await store.delete_limit("all", "publish_per_s")
+    assert await store.changes(before) == Changes(
+        version=6,
+        topics={"a": None},
+        groups={"g": GroupSettings()},
+        limits={("all", "publish_per_s"): None},
+    )
+    assert await store.changes() == Changes(
+        version=6,
+        is_full=True,
+        topics={"b": TopicSettings()},
+        groups={"g": GroupSettings()},
+    )
+    ahead = await store.changes(7)  # of a database that was restored since
+    assert ahead.is_full
+
+
+@pytest.mark.asyncio
+async def test_bad_settings_are_not_stored(store: MetadataStore) -> None:
+    with pytest.raises(InvalidSettings):
+        await store.put_topic("orders", TopicSettings(queues=0))
+    assert await store.topic("orders") is None
+
+
+@pytest.mark.asyncio
+async def test_own_writes_are_in_the_cache_at_once(store: MetadataStore) -> None:
+    cache = MetadataCache(store)
+    await cache.start()
+    await store.put_topic("orders", LARGEST)
+    await store.put_group("billing", GroupSettings(max_attempts=3))
+    await store.put_limit("all", "publish_per_s", Limit(value=7))
+    assert cache.topic_settings("orders") == LARGEST
+    assert cache.group_settings("billing").max_attempts == 3
+    assert cache.limit("all", "publish_per_s") == 7
+    await store.delete_topic("orders")
+    await store.delete_group("billing")
+    await store.delete_limit("all", "publish_per_s")
+    assert cache.topic_settings("orders") == TopicSettings()
+    assert cache.group_settings("billing") == GroupSettings()
+    assert cache.limit("all", "publish_per_s") is None
+    await cache.stop()
+
+
+@pytest.mark.asyncio
+async def test_writes_of_others_come_with_the_next_refresh(
+    database_url: str, store: MetadataStore
+) -> None:
+    other = await MetadataStore.open(database_url)
+    cache = MetadataCache(store, CacheConfig(refresh_s=0.02))
+    await cache.start()
+    await other.put_topic("orders", LARGEST)
+    await _until(lambda: cache.topic_settings("orders") == LARGEST)
+    await other.delete_topic("orders")
+    await _until(lambda: cache.topic_settings("orders") == TopicSettings())
+    assert cache.stale_since_ms is None
+    await cache.stop()
+    await other.close()
+
+
+@pytest.mark.asyncio
+async def test_settings_outlive_the_store(
+    database_url: str, store: MetadataStore
+) -> None:
+    await store.put_topic("orders", LARGEST)
+    again = await MetadataStore.open(database_url)
+    entry = await again.topic("orders")
+    assert entry is not None
+    assert entry.settings == LARGEST
+    await again.close()
+
+
+@pytest.mark.asyncio
+async def test_a_closed_store_says_so(store: MetadataStore) -> None:
+    await store.close()
+    await store.close()
+    with pytest.raises(MetadataUnavailable, match="closed"):
+        await store.topics()
+
+
+@pytest.mark.asyncio
+async def test_a_running_store_works_on_the_next_schema(
+    database_url: str, store: MetadataStore, next_scripts: Path
+) -> None:
+    """One process after the other is upgraded; a start of an old one is refused."""
+    await store.put_topic("orders", LARGEST)
+    await asyncio.to_thread(migrate, database_url, scripts=next_scripts)
+    await store.put_topic("orders", TopicSettings())
+    await store.put_topic("more", LARGEST)
+    assert len((await store.changes()).topics) == 2
+    with pytest.raises(NewerSchema):
+        await MetadataStore.open(database_url)
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.01)

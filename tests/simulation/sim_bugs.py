@@ -1,0 +1,141 @@
+"""Bugs planted on purpose: each must be found, or the simulator proves nothing.
+
+They live here and not in the product: each is a subclass, or a switch of the
+simulated clients, that does what a careless change might do.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from halfpast_chronos.config import ChronosConfig
+from halfpast_chronos.core import DelayCore, Firing
+from halfpast_core_store import keys
+from halfpast_core_store.broker import Append, Dedup, FollowedFrame
+from halfpast_core_store.pending import Done, Sealed
+from halfpast_core_store.ports import Clock, Index
+from halfpast_core_store.record import RecordKind, decode_record
+from halfpast_core_store.store import Store
+
+
+class IndexAhead(Store):
+    """The index says that a frame is applied before it is."""
+
+    def complete(self, sealed: Sealed) -> list[int]:
+        header = sealed.write.draft.header
+        batch = self._index.batch()
+        end = header.position + header.length
+        batch.put(
+            keys.APPLIED,
+            keys.PROGRESS.pack(header.position, end, header.stored_ms, header.epoch),
+        )
+        self._index.write(batch)
+        return super().complete(sealed)
+
+
+class ForgetsKeys(Store):
+    """Idempotency keys are remembered in memory only."""
+
+    def _replayed(self, asked: Dedup, done: Done) -> bool:
+        if asked.key in self._dedup_waiting:
+            return super()._replayed(asked, done)
+        return False
+
+
+class IgnoresFence(Store):
+    """A Delay Server that has died may still append."""
+
+    def _check_fence(self, request: Append) -> None:
+        return
+
+
+class WritesBeforeSync(Store):
+    """The next frame is written while the last one is not synced: here, simply
+    never synced at all."""
+
+    def write(self, sealed: Sealed) -> None:
+        segment = sealed.write.segment.file
+        sync = segment.sync
+        segment.sync = lambda: None  # type: ignore[method-assign]
+        try:
+            super().write(sealed)
+        finally:
+            segment.sync = sync  # type: ignore[method-assign]
+
+
+class FiresTooSoon(DelayCore):
+    """The timer is gone from the index before its message is durable."""
+
+    def fire(self) -> Firing | None:
+        firing = super().fire()
+        if firing is not None:
+            batch = self.index.batch()
+            body = b"".join(firing.keys)
+            self._apply_fired(batch, body, self.now_ms(), [])
+            self.index.write(batch)
+        return firing
+
+
+class RoundsDown(DelayCore):
+    """The wheel counts in steps of 8 ms and rounds down; nobody looks again."""
+
+    def __init__(self, index: Index, clock: Clock, config: ChronosConfig) -> None:
+        super().__init__(index, clock, config)
+        wheel = self.horizon._wheel
+        insert = wheel.insert
+
+        def rounded(deadline_ms: int, handle: int) -> None:
+            insert(deadline_ms - deadline_ms % 8, handle)
+
+        wheel.insert = rounded  # type: ignore[method-assign]
+
+    def fire(self) -> Firing | None:
+        firing = super().fire()
+        if firing is not None:
+            firing.request.due_max_ms = 0
+        return firing
+
+
+class IgnoresClaims(DelayCore):
+    """A timer fires although somebody is deciding about it."""
+
+    def fire(self) -> Firing | None:
+        claims = self.claims
+        self.claims = set()
+        firing = super().fire()
+        self.claims |= claims
+        return firing
+
+
+class ForgetsCancels(DelayCore):
+    """A cancel that is applied again after a crash is passed over."""
+
+    def apply_slice(self, frame: FollowedFrame, start: int, stop: int) -> list[bytes]:
+        if not self.measures:
+            frame = FollowedFrame(
+                frame.position,
+                frame.end,
+                frame.stored_ms,
+                [
+                    record
+                    for record in frame.records
+                    if decode_record(record).kind != RecordKind.CANCEL
+                ],
+            )
+        return super().apply_slice(frame, start, stop)
+
+
+Planted = dict[str, Any]
+BUGS: dict[str, Planted] = {
+    "acknowledges before fsync": {"durable": False},
+    "never syncs": {"make_store": WritesBeforeSync},
+    "fires before durable": {"make_core": FiresTooSoon},
+    "wheel rounds down": {"make_core": RoundsDown},
+    "cancel answers before its outcome is durable": {"answer_early": True},
+    "index ahead of its data": {"make_store": IndexAhead},
+    "idempotency keys lost on restart": {"make_store": ForgetsKeys},
+    "fence ignored": {"make_store": IgnoresFence},
+    "fires what is being decided": {"make_core": IgnoresClaims},
+    "cancels lost on restart": {"make_core": ForgetsCancels},
+}
+
+MakeStore = Callable[..., Store]

@@ -1,0 +1,134 @@
+"""What the clients were told, and whether the log agrees with it.
+
+A plain model: it knows nothing of frames, wheels or indexes, only of answers. Each
+check names the promise (DESIGN, section 1) that it holds the system to.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+
+class Broken(AssertionError):
+    """A promise was broken."""
+
+
+def demand(holds: bool, promise: int, text: str) -> None:
+    if not holds:
+        raise Broken(f"promise {promise}: {text}")
+
+
+@dataclass(slots=True)
+class Sent:
+    """One event as its sender knows it. `due_ms` 0 means at once."""
+
+    event_id: bytes
+    due_ms: int
+    sequence: int
+    acknowledged: bool = False
+    cancel: str = ""
+    """What a cancel was answered, if one was."""
+    maybe_cancelled: bool = False
+    """A cancel was asked for whose answer never came."""
+    dues: set[int] = field(default_factory=lambda: set())
+    """Every due time that it may have, where a change's answer never came."""
+    key: bytes = b""
+
+
+@dataclass(slots=True)
+class Stored:
+    """A message found in a destination queue."""
+
+    event_id: bytes
+    queue: tuple[int, int]
+    offset: int
+    stored_ms: int
+    due_ms: int
+    sequence: int
+
+
+class Model:
+    """All that was asked and answered."""
+
+    def __init__(self) -> None:
+        self.sent: dict[bytes, Sent] = {}
+        self.keyed: dict[bytes, list[bytes]] = defaultdict(list)
+        """Idempotency key to the ids of all tries."""
+        self.answered: dict[bytes, set[bytes]] = defaultdict(set)
+        """Idempotency key to the base ids that were answered."""
+        self.settled: set[tuple[int, int, int]] = set()
+        """Places whose acknowledgement was answered."""
+        self.maybe_settled: set[tuple[int, int, int]] = set()
+        """Places that were acknowledged, answered or not."""
+        self.hidden_until: dict[tuple[int, int, int], int] = {}
+        self.checks = 0
+
+    def send(self, event_id: bytes, due_ms: int, sequence: int) -> Sent:
+        sent = Sent(event_id, due_ms, sequence)
+        sent.dues.add(due_ms)
+        self.sent[event_id] = sent
+        return sent
+
+    def popped(self, place: tuple[int, int, int], now_ms: int, until_ms: int) -> None:
+        """A consumer got this message."""
+        demand(place not in self.settled, 6, f"{place} came again after its ack")
+        hidden = self.hidden_until.get(place, 0)
+        demand(hidden <= now_ms, 6, f"{place} came while hidden until {hidden}")
+        self.hidden_until[place] = until_ms
+
+    def check(self, stored: list[Stored], *, final: bool) -> None:
+        """Compare with everything that lies in the queues. `final`: all is due."""
+        self.checks += 1
+        places: dict[bytes, list[Stored]] = defaultdict(list)
+        for message in stored:
+            places[message.event_id].append(message)
+        for event_id, found in places.items():
+            demand(event_id in self.sent, 1, f"{event_id.hex()} was never sent")
+            demand(len(found) == 1, 3, f"{event_id.hex()} is there {len(found)} times")
+            self._check_stored(self.sent[event_id], found[0])
+        for event_id, sent in self.sent.items():
+            if event_id not in places:
+                self._check_missing(sent, final)
+        self._check_order(stored)
+        self._check_keys(places, final)
+
+    def _check_stored(self, sent: Sent, found: Stored) -> None:
+        name = sent.event_id.hex()
+        demand(sent.cancel != "cancelled", 4, f"{name} was cancelled, yet delivered")
+        demand(sent.cancel != "not_found", 4, f"{name} was 'not found', yet delivered")
+        if sent.due_ms == 0:
+            demand(found.due_ms == 0, 2, f"{name} was for now, has a due time")
+            return
+        demand(found.due_ms in sent.dues, 2, f"{name} has a due time nobody asked for")
+        early = found.due_ms - found.stored_ms
+        demand(early <= 0, 2, f"{name} was delivered {early} ms early")
+
+    def _check_missing(self, sent: Sent, final: bool) -> None:
+        if not sent.acknowledged:
+            return
+        name = sent.event_id.hex()
+        if sent.due_ms == 0:
+            demand(False, 1, f"{name} was acknowledged and is lost")
+        demand(sent.cancel != "too_late", 4, f"{name} was 'too late', yet is not there")
+        if final and sent.cancel != "cancelled" and not sent.maybe_cancelled:
+            demand(False, 2, f"{name} was scheduled for {sent.dues} and never came")
+
+    def _check_order(self, stored: list[Stored]) -> None:
+        """Offsets have no gap; what one sender sent at once stays in order."""
+        queues: dict[tuple[int, int], list[Stored]] = defaultdict(list)
+        for message in stored:
+            queues[message.queue].append(message)
+        for queue, messages in queues.items():
+            offsets = [message.offset for message in messages]
+            whole = offsets == list(range(len(offsets)))
+            demand(whole, 6, f"queue {queue} has offsets {offsets}")
+            at_once = [m.sequence for m in messages if m.due_ms == 0]
+            demand(at_once == sorted(at_once), 6, f"queue {queue} is out of order")
+
+    def _check_keys(self, places: dict[bytes, list[Stored]], final: bool) -> None:
+        for key, bases in self.keyed.items():
+            there = [base for base in bases if base in places]
+            demand(len(there) <= 1, 1, f"key {key.hex()} was stored {len(there)} times")
+            answers = self.answered[key]
+            demand(len(answers) <= 1, 1, f"key {key.hex()} got {len(answers)} ids")
+            if answers:
+                demand(there == list(answers), 1, f"key {key.hex()} names another id")

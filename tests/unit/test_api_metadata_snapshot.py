@@ -1,0 +1,104 @@
+"""The snapshot file: the same back, or a clear no."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from halfpast_api.metadata import snapshot
+from halfpast_api.metadata.errors import SnapshotUnusable
+from halfpast_api.metadata.settings import GroupSettings, TopicSettings
+from halfpast_api.metadata.snapshot import Snapshot
+
+SOURCE = "sqlite:////data/metadata.sqlite"
+
+names = st.text("abcXYZ09_%-", min_size=1, max_size=20)
+topic_settings = st.builds(
+    TopicSettings,
+    queues=st.integers(1, 1024),
+    flush=st.sampled_from(["sync", "async"]),
+    description=st.text(st.characters(exclude_categories=["Cs"])),
+)
+group_settings = st.builds(GroupSettings, max_attempts=st.integers(1, 1000))
+limits = st.dictionaries(names, st.integers(0, 2**53 - 1))
+snapshots = st.builds(
+    Snapshot,
+    source=st.just(SOURCE),
+    version=st.integers(0, 2**63 - 1),
+    read_at_ms=st.integers(0, 2**53),
+    topics=st.dictionaries(names, topic_settings),
+    groups=st.dictionaries(names, group_settings),
+    limits=st.dictionaries(names, limits),
+)
+
+SAVED = Snapshot(
+    source=SOURCE,
+    version=12,
+    read_at_ms=1_767_225_600_000,
+    topics={"orders": TopicSettings(queues=9)},
+    groups={"billing": GroupSettings(max_attempts=3)},
+    limits={"topic:orders": {"publish_per_s": 100}},
+)
+
+
+@given(taken=snapshots)
+def test_what_is_saved_is_loaded(
+    tmp_path_factory: pytest.TempPathFactory, taken: Snapshot
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "snapshot.json"
+    snapshot.save(path, taken)
+    assert snapshot.load(path, SOURCE) == taken
+
+
+def test_a_save_leaves_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.json"
+    snapshot.save(path, SAVED)
+    snapshot.save(path, SAVED)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_no_file_is_no_error(tmp_path: Path) -> None:
+    assert snapshot.load(tmp_path / "snapshot.json", SOURCE) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"format_version": 2}, "format version 2"),
+        ({"source": "sqlite:////other"}, "it is of sqlite:////other"),
+        ({"version": "x"}, r"\$\.version"),
+        ({"topics": {"a": {"flush": "never"}}}, r"\$\.topics"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    tmp_path: Path, change: dict[str, object], reason: str
+) -> None:
+    path = _saved(tmp_path, change)
+    with pytest.raises(SnapshotUnusable, match=reason):
+        snapshot.load(path, SOURCE)
+
+
+def test_every_torn_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.json"
+    snapshot.save(path, SAVED)
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        with pytest.raises(SnapshotUnusable):
+            snapshot.load(path, SOURCE)
+
+
+def test_other_releases_can_be_read(tmp_path: Path) -> None:
+    """A field we do not know is skipped, one they did not know has its default."""
+    topics = {"orders": {"queues": 9, "paused": True}}
+    loaded = snapshot.load(_saved(tmp_path, {"topics": topics, "new": 1}), SOURCE)
+    assert loaded == SAVED
+
+
+def _saved(folder: Path, change: dict[str, object]) -> Path:
+    path = folder / "snapshot.json"
+    snapshot.save(path, SAVED)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    return path

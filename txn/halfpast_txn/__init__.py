@@ -1,0 +1,1 @@
+"""Transactional messages: half records, outcomes and check-backs."""
