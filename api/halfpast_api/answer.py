@@ -70,6 +70,8 @@ class Answer(web.StreamResponse):
     def head(self, http_minor: int = 1) -> bytes:
         """Status line and headers, with the empty line behind them."""
         extra = "".join([f"{name}: {value}\r\n" for name, value in self._extra])
+        if self.request_id:
+            extra += f"X-Request-Id: {self.request_id}\r\n"
         if not self._keep_alive:
             extra += "Connection: close\r\n"
         elif http_minor == 0:
@@ -78,7 +80,6 @@ class Answer(web.StreamResponse):
             f"HTTP/1.{http_minor} {_STATUS_TEXTS[self._status]}\r\n"
             f"Content-Type: {self._type}\r\n"
             f"Content-Length: {len(self.content)}\r\n"
-            f"X-Request-Id: {self.request_id}\r\n"
             f"Date: {_http_date(int(time.time()))}\r\n"
             f"Server: halfpast\r\n{extra}\r\n"
         ).encode("latin-1")

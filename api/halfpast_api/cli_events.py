@@ -92,7 +92,7 @@ def publish(
     else:
         print_line(
             f"scheduled  {published.id}  topic {published.topic}"
-            f"  for {_when(published.deliver_at)}"
+            f"  for {_when(published.deliver_at, published.due_in)}"
         )
 
 
@@ -215,7 +215,7 @@ def deliver_now(
     if as_json:
         print_json(event)
     else:
-        print_line(f"{event.state}  {event.id}")
+        print_line(f"promoted   {event.id}")
 
 
 def read_data(text: str | None, kind: DataKind) -> object:
@@ -247,10 +247,12 @@ def _property(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _when(moment: datetime | None) -> str:
+def _when(moment: datetime | None, ahead: timedelta | None = None) -> str:
+    """`ahead`: how far, if the server has told; else by our clock."""
     if moment is None:
         return "at once"
-    ahead = moment - datetime.now(UTC)
+    if ahead is None:
+        ahead = moment - datetime.now(UTC)
     if ahead < timedelta(0):
         return show_moment(moment)
     return f"{show_moment(moment)} (in {show_span(ahead)})"

@@ -103,12 +103,13 @@ def dev(
         from halfpast_core_store.config import StoreConfig
 
         places = Places.below(data)
+        note = _OPEN_NOTE if unsafe_open else _DEV_NOTE
         run_dev(
             places,
             configured(StoreConfig, "HALFPAST_STORE_", os.environ),
             configured(ChronosConfig, "HALFPAST_CHRONOS_", os.environ),
             _api_config(host, port),
-            lambda address: _announce(address, places, as_json=as_json),
+            lambda address: _announce(address, places, note, as_json=as_json),
         )
 
     _serve(start, as_json=as_json)
@@ -130,11 +131,12 @@ def up(
         from halfpast_api.suite import run_suite
 
         places = Places.below(data, metadata=metadata)
+        note = _OPEN_NOTE if unsafe_open else _UP_NOTE
         run_suite(
             places,
             host,
             port,
-            lambda address: _announce(address, places, as_json=as_json),
+            lambda address: _announce(address, places, note, as_json=as_json),
         )
 
     _serve(start, as_json=as_json)
@@ -278,19 +280,24 @@ def _hint(error: Exception) -> str:
     return ""
 
 
-def _announce(address: str, places: "Places", *, as_json: bool) -> None:
+_DEV_NOTE = "for development: one process, no authentication, loopback only"
+_UP_NOTE = "no authentication yet, so loopback only"
+_OPEN_NOTE = "NO AUTHENTICATION: whoever reaches this address may do anything"
+
+
+def _announce(address: str, places: "Places", note: str, *, as_json: bool) -> None:
     """What a newcomer sees: where it is, where data goes, what to try."""
     if as_json:
         print_json({"ready": True, "address": address, "data": places.data})
         return
     server = "" if address.endswith(f":{PORT}") else f" --server {address}"
     print_line(f"Halfpast  {address}   data {places.data} (kept)")
-    print_line("          for development: no authentication, loopback only")
+    print_line(f"          {note}")
     print_line("")
     print_line("Try, in another terminal:")
     print_line(
         f"  curl {address}/v1/topics/hello/events"
-        """ --json '{"delay": "PT5S", "data": {"hi": 1}}'"""
+        """ -d '{"delay": "PT5S", "data": {"hi": 1}}'"""
     )
     print_line(f"  halfpast tail hello{server}")
     print_line("")

@@ -69,7 +69,7 @@ def view_event(
     view = EventView(
         id=id_text(event.event_id),
         topic=topic,
-        key=event.key.decode() if event.key else None,
+        key=event.key.decode(errors="replace") if event.key else None,
         properties={},
         state=_STATE_NAMES.get(event.state, "unknown"),
         deliver_at=render_instant(event.due_ms),
@@ -103,8 +103,8 @@ def view_stored(record: Record, topic: str, stored_ms: int, form: Format) -> Eve
 
 
 def _add_content(view: EventView, record: Record, form: Format | None) -> None:
-    view.key = record.key.decode() if record.key else None
-    view.tag = record.tag.decode() if record.tag else None
+    view.key = record.key.decode(errors="replace") if record.key else None
+    view.tag = record.tag.decode(errors="replace") if record.tag else None
     if record.properties:
         view.properties = _properties.decode(record.properties)
     if form is None:

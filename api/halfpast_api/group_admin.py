@@ -2,6 +2,7 @@
 
 import dataclasses
 from typing import Annotated, Final
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
@@ -226,5 +227,5 @@ def _unknown(name: str) -> Refusal:
 def _answer(call: Call, status: int, view: GroupView) -> Answer:
     extra = [("ETag", f'"{view.version}"')]
     if status == 201:
-        extra.append(("Location", f"/v1/groups/{view.name}"))
+        extra.append(("Location", f"/v1/groups/{quote(view.name)}"))
     return call.answer(status, view, extra)

@@ -9,6 +9,7 @@ from halfpast_api.reading import Format
 
 REQUEST_ID: Final = istr("X-Request-Id")
 _CONTENT_TYPE: Final = istr("Content-Type")
+_ORIGIN: Final = istr("Origin")
 _ACCEPT: Final = istr("Accept")
 _IF_MATCH: Final = istr("If-Match")
 _IF_NONE_MATCH: Final = istr("If-None-Match")
@@ -31,26 +32,29 @@ Headers = CIMultiDictProxy[str]
 def body_format(headers: Headers, body: bytes) -> Format:
     """How the body is written. Raises Refusal for what we do not read.
 
-    `curl -d` calls everything a form, so a form that begins like JSON is JSON.
+    `curl -d` calls everything a form, so a form that begins like JSON is JSON. Not
+    so from browsers: they send forms, and bodies without a type, for any web page
+    to any address, so that a page could publish here behind its reader's back.
     """
     value = headers.get(_CONTENT_TYPE)
-    if value == _JSON or value is None:
+    if value == _JSON:
         return Format.JSON
-    kind, _, parameters = value.partition(";")
+    kind, _, parameters = (value or _FORM).partition(";")
     kind = kind.strip().lower()
     if kind in _MSGPACK:
         return Format.MSGPACK
     is_json = kind == _JSON or (
         kind.startswith("application/") and kind.endswith("+json")
     )
-    if kind == _FORM and body.lstrip()[:1] in (b"{", b""):
-        is_json = True
+    if kind == _FORM and _ORIGIN not in headers:
+        is_json = value is None or body.lstrip()[:1] in (b"{", b"")
     if is_json and _is_utf8(parameters):
         return Format.JSON
+    shown = f"{value[:100]!r} is not understood" if value else "it is missing"
     raise Refusal(
         "unsupported_media_type",
-        f"{value[:100]!r} is not understood; send application/json (in UTF-8) or "
-        "application/msgpack as Content-Type",
+        f"the Content-Type must be application/json (in UTF-8) or "
+        f"application/msgpack; {shown}",
     )
 
 

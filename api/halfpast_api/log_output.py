@@ -53,5 +53,6 @@ def configure_logging(form: LogFormat, level: LogLevel) -> None:
             foreign_pre_chain=shared,
         )
     )
-    logging.basicConfig(handlers=[handler], level=number, force=True)
-    logging.getLogger("aiohttp.access").disabled = True
+    # Theirs is only worth reading when something is wrong.
+    quiet = max(number, logging.WARNING)
+    logging.basicConfig(handlers=[handler], level=quiet, force=True)

@@ -111,8 +111,8 @@ def _view(one: Delivered, topic: str, is_json: bool) -> MessageView:
         topic=topic,
         queue=one.queue,
         offset=one.offset,
-        key=record[HEADER_SIZE:tag_at].decode() if key_size else None,
-        tag=record[tag_at:properties_at].decode() if tag_size else None,
+        key=_text(record[HEADER_SIZE:tag_at]) if key_size else None,
+        tag=_text(record[tag_at:properties_at]) if tag_size else None,
         properties=(
             _properties.decode(record[properties_at:body_at]) if properties_size else {}
         ),
@@ -130,3 +130,7 @@ def _view(one: Delivered, topic: str, is_json: bool) -> MessageView:
     else:
         view.data_base64 = body
     return view
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")

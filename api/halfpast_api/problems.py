@@ -98,13 +98,11 @@ KINDS: Final[dict[str, Kind]] = {
     "unknown_topic": Kind(404, "No such topic"),
     "unknown_queue": Kind(404, "No such queue"),
     "unknown_group": Kind(404, "No such group"),
-    "unknown_receipt": Kind(404, "No such receipt"),
     "topic_exists": Kind(409, "The topic exists already"),
     "already_delivered": Kind(409, "The event has been delivered"),
     "already_cancelled": Kind(409, "The event has been cancelled"),
     "receipt_expired": Kind(409, "The receipt has expired"),
     "stale_version": Kind(412, "Changed since you last looked"),
-    "stale_cursor": Kind(422, "Not a page token"),
     # the server
     "too_many_connections": Kind(503, "Too many connections", True),
     "overloaded": Kind(503, "The server is overloaded", True),
@@ -114,9 +112,8 @@ KINDS: Final[dict[str, Kind]] = {
     "metadata_unavailable": Kind(503, "The metadata database is away", True),
     "store_failed": Kind(503, "The store is restarting", True),
     "fence_lost": Kind(503, "Another instance took over", True),
-    "stopping": Kind(503, "The server is stopping", True),
     "store_full": Kind(507, "The store is full", True),
-    "internal": Kind(500, "Something unexpected happened", True),
+    "internal": Kind(500, "Something unexpected happened"),
 }
 
 _UNKNOWN_OUTCOME: Final = (

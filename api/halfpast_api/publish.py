@@ -90,6 +90,8 @@ class PublishHandlers:
     async def put(self, call: Call) -> Answer:
         """PUT /v1/topics/{topic}/events/{key}"""
         name, key = call.parameters
+        if not key:
+            raise refuse_field("invalid_key", "/key", "the key in the path is empty")
         body = call.read(self._reader)
         if body.key is not None and body.key != key:
             raise refuse_field(

@@ -21,6 +21,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 _PATH: Final = re.compile(r" - at `(?:key in )?\$([^`]*)`$")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`")
+_HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89abAB]")
 _MISSING: Final = re.compile(r"Object missing required field `(.*?)`")
 
 
@@ -63,6 +64,8 @@ class Reader(Generic[T]):
             return Refusal(code, 'the body is empty; send an object like {"data": 1}')
         if "truncated" in str(error):
             where = f"it ends too early, at byte {len(body)}"
+            if _HALF_CHARACTER.search(body):
+                where += ", or within a character: \\ud83d needs its \\ude00"
         else:
             where = str(error).removeprefix(f"{form.value} is malformed: ")
         return Refusal(code, f"the body is not {form.value}: {where}; mend it there")

@@ -40,6 +40,7 @@ def parse_instant(text: str) -> int:
     stamp, dot, fraction = head[:19], head[19:20], head[20:]
     if (
         len(text) > _TEXT_SIZE_MAX
+        or stamp[7:8] != "-"  # or the week of a year
         or stamp[10:11] not in ("T", "t", " ")
         or stamp[13:14] != ":"
         or stamp[16:17] != ":"

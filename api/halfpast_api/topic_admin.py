@@ -2,6 +2,7 @@
 
 import dataclasses
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -222,5 +223,5 @@ def _view(
 def _answer(call: Call, status: int, view: TopicView) -> Answer:
     extra = [("ETag", f'"{view.version}"')]
     if status == 201:
-        extra.append(("Location", f"/v1/topics/{view.name}"))
+        extra.append(("Location", f"/v1/topics/{quote(view.name)}"))
     return call.answer(status, view, extra)

@@ -56,7 +56,7 @@ class DelayCore:
         self._clock = clock
         self._config = config
         self.horizon = Horizon(index, config, self.now_ms())
-        self.position = keys.U64.unpack(index.get(keys.APPLIED) or bytes(8))[0]
+        self.position = int(keys.U64.unpack(index.get(keys.APPLIED) or bytes(8))[0])
         """Everything in the log before this has been applied."""
         self.claims: set[bytes] = set()
         """Ids of events, and family-U keys, that somebody is deciding about."""

@@ -96,7 +96,8 @@ def decide_reschedule(core: DelayCore, request: Reschedule) -> Busy | Command:
 def decide_replace(core: DelayCore, request: Replace) -> Busy | Command:
     """Raises UnknownEvent, AlreadyDelivered, AlreadyCancelled, StaleVersion."""
     new = decode_record(request.record)
-    assert new.key and new.flags & RecordFlag.UPSERT, "it would not release its key"
+    assert new.key, "it would not release its key"
+    assert new.flags & RecordFlag.UPSERT, "it would not release its key"
     own = keys.own_key(new.topic_id, new.key)
     if own in core.claims:
         return Busy(own)

@@ -21,14 +21,11 @@ from halfpast_core_store.broker import (
     Broker,
     BrokerStatus,
     Empty,
-    Follow,
-    FollowedFrame,
     Hold,
 )
-from halfpast_core_store.errors import CoreError, FenceLost, TooEarly
+from halfpast_core_store.errors import CoreError, FenceLost, StoreFailed, TooEarly
 from halfpast_core_store.folder import FolderLock
 from halfpast_core_store.real_clock import RealClock
-from halfpast_core_store.record import Family
 from halfpast_core_store.rocks_index import RocksIndex
 from halfpast_core_store.rpc_errors import ConnectionLost, RemoteFailure, Unavailable
 
@@ -54,14 +51,17 @@ from .delay_server import (
     Replaced,
     Reschedule,
 )
-from .listing import list_events
+from .flusher import Flusher
+from .follower import Follower
+from .listing import Listing
 from .tick import Tick
 
 ROLE = "chronos"
-FOLLOW_WAIT_MS = 10_000
+FOLLOW_WAIT_MS = 1_000
 RETRY_S = 0.1
-APPLY_COUNT = 400
-UNSURE = (ConnectionLost, Unavailable, RemoteFailure)
+CLOSE_WAIT_S = 5.0
+FORGET_COUNT = 50
+UNSURE = (ConnectionLost, Unavailable, RemoteFailure, StoreFailed)
 
 Decision = TypeVar("Decision")
 log = structlog.get_logger("halfpast.chronos")
@@ -82,11 +82,14 @@ class DelayService:
         self._token = 0
         self._live = False
         self._lost = False
-        self._applying = asyncio.Lock()
+        self._closing = False
         self._in_flight: set[asyncio.Task[None]] = set()
+        self._commands: set[asyncio.Task[None]] = set()
         self._waiters = ClaimWaiters(core, self._loop)
+        self._follower = Follower(core, broker, self._waiters, self._fire_due)
         self._paused_until = 0.0
         self._flushed = core.position
+        self._flusher = Flusher(core)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -99,11 +102,15 @@ class DelayService:
         Returns when it has caught up. Raises FolderInUse and what the broker raises.
         """
         lock = FolderLock(folder, "chronos")
-        index = RocksIndex(
-            folder / "chronos",
-            write_buffer=config.index_write_buffer,
-            cache=config.index_cache,
-        )
+        try:
+            index = RocksIndex(
+                folder / "chronos",
+                write_buffer=config.index_write_buffer,
+                cache=config.index_cache,
+            )
+        except BaseException:
+            lock.close()
+            raise
         service = cls(DelayCore(index, RealClock(), config), lock, broker, config)
         try:
             await service._take_role()
@@ -135,16 +142,19 @@ class DelayService:
 
     async def close(self) -> None:
         """Stop firing, let what is on its way arrive, flush, give up the folder."""
+        self._closing = True
         self._live = False
         self._tick.close()
-        if self._in_flight:
-            await asyncio.wait(self._in_flight, timeout=5)
-        for task in [*self._tasks, *self._in_flight]:
+        if on_the_way := self._in_flight | self._commands:
+            await asyncio.wait(on_the_way, timeout=CLOSE_WAIT_S)
+        tasks = [*self._tasks, *self._in_flight, *self._commands]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._in_flight, return_exceptions=True)
-        await asyncio.to_thread(self._core.index.flush)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if not self.failed.done():
             self.failed.cancel()
+        self._waiters.wake_all()
+        await self._flusher.flush()
         self._core.index.close()
         self._lock.close()
 
@@ -157,51 +167,24 @@ class DelayService:
         acquired = await self._broker.acquire(Acquire(ROLE))
         self._token = acquired.token
         while self._core.position < acquired.log_end:
-            await self._follow_once(wait_ms=1_000)
-        claims = list(self._core.claims)
-        self._core.release(claims)
-        for claim in claims:
-            if len(claim) == 16:
-                self._core.return_to_wheel(claim)
-            self._waiters.wake(claim)
+            await self._follower.follow(wait_ms=10)
+        for claim in list(self._core.claims):
+            self._give_up(claim)
         self._core.measures = True
-        self._live = True
+        self._live = not self._closing
         self._lost = False
         await self._load_all()
         self._fire_due()
-
-    async def _follow_once(self, wait_ms: int) -> int:
-        """Apply what is new, waiting for it up to `wait_ms`; gives the log's end."""
-        followed = await self._broker.follow(
-            Follow(self._core.position, Family.TIMERS, wait_ms)
-        )
-        async with self._applying:
-            for frame in followed.frames:
-                await self._apply_frame(frame)
-            for claim in self._core.apply([], followed.next_position):
-                self._waiters.wake(claim)
-        if followed.frames and self._live:
-            self._fire_due()
-        return followed.log_end
-
-    async def _apply_frame(self, frame: FollowedFrame) -> None:
-        """Apply a frame that may have been applied already, a slice at a time."""
-        if frame.position < self._core.position:
-            return
-        count = len(frame.records)
-        for start in range(0, max(count, 1), APPLY_COUNT):
-            for claim in self._core.apply_slice(frame, start, start + APPLY_COUNT):
-                self._waiters.wake(claim)
-            if start + APPLY_COUNT < count:
-                await asyncio.sleep(0)
 
     async def _follow(self) -> None:
         while True:
             try:
                 if self._lost:
                     await self._take_role()
-                await self._follow_once(FOLLOW_WAIT_MS)
-            except UNSURE:
+                await self._follower.follow(FOLLOW_WAIT_MS)
+            except UNSURE as error:
+                if not self._lost:
+                    log.warning("broker lost, firing stops", error=str(error))
                 self._lose()
                 await asyncio.sleep(RETRY_S)
 
@@ -209,12 +192,6 @@ class DelayService:
         """The broker is away: fire nothing until the role is taken anew."""
         self._lost = True
         self._live = False
-
-    async def _catch_up(self) -> None:
-        """Apply everything that was durable when this was called."""
-        target = await self._follow_once(0)
-        while self._core.position < target:
-            await self._follow_once(0)
 
     async def _load_all(self) -> None:
         """Fill the wheel as far as it may be filled, a slice a turn of the loop."""
@@ -227,6 +204,12 @@ class DelayService:
 
     def _fire_due(self) -> None:
         """Fire a batch of what is due, or set the alarm for what comes next."""
+        try:
+            self._fire_or_wait()
+        except Exception as error:  # nobody awaits a callback
+            self._fail(error)
+
+    def _fire_or_wait(self) -> None:
         if not self._may_fire():
             return
         firing = self._core.fire()
@@ -266,11 +249,13 @@ class DelayService:
                 self._lose()
             elif self._token == request.fence_token:
                 raise
-        except TooEarly as error:
-            self._core.refused(firing)
-            self._pause(error.early_ms / 1000)
         except CoreError as error:
+            if self._token != request.fence_token:
+                return  # the role was taken anew, which gives up all claims
             self._core.refused(firing)
+            if isinstance(error, TooEarly):
+                self._pause(error.early_ms / 1000)
+                return
             log.warning("firing refused, will retry", error=str(error))
             self._pause(RETRY_S)
 
@@ -285,17 +270,24 @@ class DelayService:
         self, decide: Callable[[], Decision | Busy | Command]
     ) -> Decision | Command:
         """Decide on the latest state, and see a command through."""
-        await self._catch_up()
+        await self._follower.catch_up()
         while True:
             self._check()
             decision = decide()
             if isinstance(decision, Busy):
                 await self._waiters.released(decision.claim)
             elif isinstance(decision, Command):
-                await self._carry_out(decision)
+                await self._see_through(decision)
                 return decision
             else:
                 return decision
+
+    async def _see_through(self, command: Command) -> None:
+        """Carry out, also if the caller goes: somebody must give up the claims."""
+        task = self._loop.create_task(self._carry_out(command))
+        self._commands.add(task)
+        task.add_done_callback(self._commands.discard)
+        await asyncio.shield(task)
 
     async def _carry_out(self, command: Command) -> None:
         request = command.request
@@ -307,16 +299,26 @@ class DelayService:
             self._lose()
             raise
         except CoreError as error:
-            if isinstance(error, FenceLost) and not error.held:
-                self._lose()
-            self._core.release(command.claims)
-            for claim in command.claims:
-                self._waiters.wake(claim)
-            self._core.return_to_wheel(command.event_id)
-            self._fire_due()
+            if self._token == request.fence_token:
+                self._refused(command, error)
             raise
         await asyncio.gather(*applied)
-        self._check()
+        if self.failed.done():
+            raise ConnectionLost("chronos", "it stopped before the outcome was known")
+
+    def _refused(self, command: Command, error: CoreError) -> None:
+        """Nothing of this was stored."""
+        if isinstance(error, FenceLost):
+            self._fail(error) if error.held else self._lose()
+        for claim in command.claims:
+            self._give_up(claim)
+        self._fire_due()
+
+    def _give_up(self, claim: bytes) -> None:
+        """The record that it was for is not in the log, and never will be."""
+        self._core.release([claim])
+        self._core.return_to_wheel(claim)  # does nothing for an own key
+        self._waiters.wake(claim)
 
     def _check(self) -> None:
         if self.failed.done():
@@ -346,13 +348,18 @@ class DelayService:
     # --- questions --------------------------------------------------------------
 
     async def get_event(self, request: GetEvent) -> GotEvent:
-        await self._catch_up()
+        await self._follower.catch_up()
         event = self._core.event(request.event_id)
         return GotEvent(None if event is None else self._event(request.event_id))
 
     async def list_events(self, request: ListEvents) -> EventPage:
-        await self._catch_up()
-        return list_events(self._core, request)
+        await self._follower.catch_up()
+        listing = Listing(self._core, request)
+        more = True
+        while more:
+            more = listing.step()
+            await asyncio.sleep(0)
+        return listing.page()
 
     async def status(self, request: Empty) -> BrokerStatus:
         ready = self._live and not self.failed.done()
@@ -366,19 +373,23 @@ class DelayService:
         flushed_at = self._loop.time()
         while True:
             await asyncio.sleep(0.5)
-            self._core.forget(500)
+            await self._forget_all()
             await self._load_all()
             self._fire_due()
             if self._loop.time() - flushed_at >= flush_after:
                 flushed_at = self._loop.time()
                 await self._flush()
 
+    async def _forget_all(self) -> None:
+        more = True
+        while more:
+            more = self._core.forget(FORGET_COUNT)
+            await asyncio.sleep(0)
+
     async def _flush(self) -> None:
-        position = self._core.position
-        if position == self._flushed:
+        if self._core.position == self._flushed:
             return
-        await asyncio.to_thread(self._core.index.flush)
-        self._flushed = position
+        self._flushed = position = await self._flusher.flush()
         try:
             await self._broker.hold(Hold(ROLE, self._token, position))
         except UNSURE:

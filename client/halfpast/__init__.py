@@ -27,8 +27,10 @@ from halfpast.model import (
     Outcome,
     Published,
     Pulled,
+    QueueRange,
     Settled,
     TimelineEntry,
+    Topic,
 )
 from halfpast.retry import RetryPolicy
 from halfpast.sync import SyncClient, SyncConsumer
@@ -55,6 +57,7 @@ __all__ = [
     "Problem",
     "Published",
     "Pulled",
+    "QueueRange",
     "QuotaExceeded",
     "RetryLater",
     "RetryPolicy",
@@ -65,5 +68,6 @@ __all__ = [
     "SyncClient",
     "SyncConsumer",
     "TimelineEntry",
+    "Topic",
     "UnexpectedAnswer",
 ]

@@ -16,8 +16,10 @@ from halfpast.model import (
     Message,
     Published,
     Pulled,
+    QueueRange,
     Settled,
     TimelineEntry,
+    Topic,
 )
 
 
@@ -187,6 +189,25 @@ class PulledBody(msgspec.Struct):
             next_offset=self.next_offset,
             min_offset=self.min_offset,
             max_offset=self.max_offset,
+        )
+
+
+class TopicBody(msgspec.Struct):
+    name: str
+    max_delay_ms: int
+    max_body_bytes: int
+    flush: str
+    description: str = ""
+    queue_offsets: list[QueueRange] = []
+
+    def topic(self) -> Topic:
+        return Topic(
+            name=self.name,
+            queues=tuple(self.queue_offsets),
+            max_delay=timedelta(milliseconds=self.max_delay_ms),
+            max_body_bytes=self.max_body_bytes,
+            flush=self.flush,
+            description=self.description,
         )
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from halfpast.answer_body import PoppedBody, PulledBody, SettledBody
-from halfpast.model import Message, Pulled, Settled
+from halfpast.answer_body import PoppedBody, PulledBody, SettledBody, TopicBody
+from halfpast.model import Message, Pulled, Settled, Topic
 from halfpast.request_body import json_body, milliseconds
 from halfpast.server_calls import NOTHING, ServerCalls, escaped
 from halfpast.transport import Repeat
@@ -13,7 +13,7 @@ _MINUTE = timedelta(minutes=1)
 
 
 class Consuming(ServerCalls):
-    """Pop, ack, nack, extend; pull."""
+    """Pop, ack, nack, extend; look at a topic and pull from it."""
 
     async def pop(
         self,
@@ -68,6 +68,11 @@ class Consuming(ServerCalls):
         return await self._settle(
             group, "extend", receipts, invisible_ms=milliseconds(invisible)
         )
+
+    async def topic(self, name: str) -> Topic:
+        """A topic, with what its queues hold. Raises NotFound."""
+        answer = await self._read(f"/v1/topics/{escaped(name)}")
+        return answer.read(TopicBody).topic()
 
     async def pull(
         self,

@@ -95,7 +95,11 @@ class ApiProblem(HalfpastError):
     def __str__(self) -> str:
         problem = self.problem
         text = problem.detail or problem.title or "the server refused the request"
-        fields = "".join(f"; {e.pointer or '/'}: {e.detail}" for e in problem.errors)
+        fields = "".join(
+            f"; {field.pointer or '/'}: {field.detail}"
+            for field in problem.errors
+            if field.detail not in text
+        )
         return f"{text} ({problem.status} {problem.code}){fields}"
 
 

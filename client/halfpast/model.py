@@ -134,6 +134,27 @@ class Pulled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRange:
+    """What a queue holds: min_offset (inclusive) to max_offset (exclusive)."""
+
+    queue: int
+    min_offset: int
+    max_offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic and its queues."""
+
+    name: str
+    queues: tuple[QueueRange, ...]
+    max_delay: timedelta
+    max_body_bytes: int
+    flush: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """What became of one receipt. `code` is empty if all went well.
 

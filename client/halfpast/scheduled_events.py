@@ -58,7 +58,10 @@ class ScheduledEvents(ServerCalls):
         return answer.read(EventBody).event()
 
     async def deliver_now(self, event_id: str, *, version: int | None = None) -> Event:
-        """Deliver a waiting event at once. The errors are those of `reschedule`."""
+        """Make a waiting event due now. The errors are those of `reschedule`.
+
+        It may still be SCHEDULED when this returns, for a moment.
+        """
         answer = await self._send(
             "POST",
             f"/v1/events/{escaped(event_id)}:deliver-now",

@@ -102,6 +102,7 @@ class SyncClient:
     ack = Blocking(Client.ack)
     nack = Blocking(Client.nack)
     extend = Blocking(Client.extend)
+    topic = Blocking(Client.topic)
     pull = Blocking(Client.pull)
 
     def consume(

@@ -59,6 +59,7 @@ class CommitLog:
         self.segments = open_segments(disk)
         self._next: Segment | None = None
         self._next_error = ""
+        self._forgotten: list[Segment] = []
         self._verified: dict[int, None] = {}
         self._trusted_from = 0
         self.epoch = 0
@@ -329,12 +330,25 @@ class CommitLog:
         return gone
 
     def forget(self, segments: list[Segment]) -> None:
-        """Delete these oldest segments for good."""
+        """Let these oldest segments be no part of the log; `delete_forgotten`
+        then frees their room. Until it has, a new start finds them again."""
         for segment in segments:
             assert segment is self.segments[0]
             del self.segments[0]
-            segment.file.close()
+            self._forgotten.append(segment)
+
+    @property
+    def has_forgotten(self) -> bool:
+        return bool(self._forgotten)
+
+    def delete_forgotten(self) -> None:
+        """Delete the files of forgotten segments, oldest first. Blocks for long, as
+        file systems free large files slowly; on the thread that writes."""
+        while self._forgotten:
+            segment = self._forgotten[0]
             self._disk.delete(segment.name)
+            segment.file.close()
+            del self._forgotten[0]
 
     def nearly_full(self) -> bool:
         """Whether the file system is past the high watermark."""
@@ -343,5 +357,5 @@ class CommitLog:
         return total > 0 and free < total * (1 - self._config.disk_used_max)
 
     def close(self) -> None:
-        for segment in [*self.segments, *([self._next] if self._next else [])]:
+        for segment in [*self._forgotten, *self.segments, *filter(None, [self._next])]:
             segment.file.close()

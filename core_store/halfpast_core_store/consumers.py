@@ -16,6 +16,7 @@ from .broker import (
     Lane,
     Pop,
     Settle,
+    SettleAction,
     SettleResult,
     TopicInfo,
 )
@@ -32,13 +33,16 @@ from .topics import dead_letter_topic
 PLAN_SIZE_MAX = 10 * 1024 * 1024  # dead letters are most of it
 
 PlanDone = Callable[[Plan | Exception], None]
+Wake = Callable[[int], None]
 
 
 class Consumers:
-    """Plans and submits for the groups of one store."""
+    """Plans and submits for the groups of one store. `wake` is told the topics of
+    which a group may now get something, although nothing has arrived."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, wake: Wake | None = None) -> None:
         self._store = store
+        self._wake = wake
         self._drafted: dict[str, int] = {}
 
     def topic(self, name: str) -> TopicInfo:
@@ -55,6 +59,7 @@ class Consumers:
         and StoreFull, before anything has changed.
         """
         store = self._store
+        store.groups.trim()
         frame_size_max = store.log.frame_size_max
         store.admit(Lane.CONSUME, min(PLAN_SIZE_MAX, frame_size_max // 4))
         number = store.registry.group(group)
@@ -68,16 +73,23 @@ class Consumers:
 
     def pop(self, request: Pop, now_ms: int, done: PlanDone) -> int | None:
         """Take messages. Gives None if some were taken (then `done` is called), or
-        else when the next hidden one comes back (2**63 if nothing is hidden)."""
+        else when to ask again: when the next hidden one comes back, at once if there
+        is more to look through, 2**63 if nothing is hidden."""
         topic = self.topic(request.topic)
         plan = self.begin(request.group, topic, now_ms)
         planner = PopPlanner(self._store.groups, plan, request, now_ms)
-        planner.take(topic.queue_count)
+        try:
+            planner.take(topic.queue_count)
+        except Exception:
+            self._abandon(plan, request.group, now_ms)
+            raise
         if plan.delivered:
             self._submit(plan, request.group, done, now_ms)
             return None
         if plan.runs(0):
             self._submit(plan, request.group, ignore, now_ms)
+        if planner.cut:
+            return now_ms
         next_ms = plan.state.next_visible_ms()
         return 2**63 if next_ms is None else next_ms
 
@@ -116,15 +128,22 @@ class Consumers:
             collector.part([], [])
             return
         plan = self.begin(request.group, topic, now_ms)
-        SettlePlanner(self._store.groups, plan, request, topic.name, now_ms).settle(
-            receipts
-        )
+        planner = SettlePlanner(self._store.groups, plan, request, topic.name, now_ms)
+        try:
+            planner.settle(receipts)
+        except Exception:
+            self._abandon(plan, request.group, now_ms)
+            raise
 
         def finished(answer: Plan | Exception) -> None:
             if isinstance(answer, Exception):
                 collector.fail(answer)
-            else:
-                collector.part(slots, answer.results)
+                return
+            collector.part(slots, answer.results)
+            if self._wake is not None and (
+                request.action != SettleAction.ACK or plan.state.full
+            ):
+                self._wake(topic_id)
 
         if plan.runs(0):
             self._submit(plan, request.group, finished, now_ms)
@@ -159,6 +178,12 @@ class Consumers:
             for queue in range(topic.queue_count)
         ]
         return GroupDescription(described, state.in_flight, number is not None)
+
+    def _abandon(self, plan: Plan, group: str, now_ms: int) -> None:
+        """Planning met an error. What was planned before it has changed the state
+        in memory, so it must become durable, though nobody is told."""
+        if plan.runs(0):
+            self._submit(plan, group, ignore, now_ms)
 
     def _submit(self, plan: Plan, group: str, done: PlanDone, now_ms: int) -> None:
         dead_topic_id = self._dead_topic(plan, group, now_ms) if plan.dead else 0

@@ -45,16 +45,20 @@ class DedupTable:
             body = decode_record(data).body
             batch.put(b"D" + body[:16], body)
 
-    def purge(self, start: bytes, now_ns: int, limit: int) -> bytes:
+    def purge(self, start: bytes, now_ns: int, limit: int) -> tuple[bytes, bool]:
         """Delete keys past their window, looking at `limit` of them. Gives the key
-        to go on from, empty when the end was reached."""
+        to go on from, empty at the end, and whether many of them were past it."""
         found = self._index.scan(start or b"D", b"E", limit)
         batch = self._index.batch()
-        for key, value in found:
-            if self.expired(Dedup(*BODY.unpack(value)), now_ns):
-                batch.delete(key)
+        past = [
+            key
+            for key, value in found
+            if self.expired(Dedup(*BODY.unpack(value)), now_ns)
+        ]
+        for key in past:
+            batch.delete(key)
         self._index.write(batch)
-        return found[-1][0] if len(found) == limit else b""
+        return found[-1][0] if len(found) == limit else b"", 2 * len(past) > limit
 
 
 def same_request(found: Dedup, asked: Dedup) -> Dedup:

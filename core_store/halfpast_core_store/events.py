@@ -57,13 +57,17 @@ class Events:
                     return FoundEvent(record, header.stored_ms)
         return FoundEvent(None)
 
-    def purge(self, start: bytes, limit: int) -> bytes:
+    def purge(self, start: bytes, limit: int) -> bytes | None:
         """Delete entries of frames that are gone, looking at `limit` of them. Gives
-        the key to go on from, empty when the end was reached."""
+        the key to go on from, None when there are no more.
+
+        Ids begin with the time, so what is gone stands in front: where nothing is
+        gone, the end is reached. A straggler is found when the next segment goes.
+        """
         found = self._index.scan(start or b"E", b"F", limit)
+        gone = [key for key, value in found if keys.read_u64(value) < self._log.start]
         batch: IndexBatch = self._index.batch()
-        for key, value in found:
-            if keys.read_u64(value) < self._log.start:
-                batch.delete(key)
+        for key in gone:
+            batch.delete(key)
         self._index.write(batch)
-        return found[-1][0] if len(found) == limit else b""
+        return found[-1][0] if gone and len(found) == limit else None

@@ -54,12 +54,17 @@ def open_manifest(folder: Path, rng: Rng) -> Manifest:
     Raises NewerFormat, or ForeignFolder where there is something else.
     """
     path = folder / MANIFEST
-    if not path.exists():
-        if (folder / "log").exists():
-            raise ForeignFolder(str(folder), f"it has a log but no {MANIFEST}")
-        return create_manifest(path, rng)
+    if path.exists():
+        return read_manifest(folder)
+    if (folder / "log").exists():
+        raise ForeignFolder(str(folder), f"it has a log but no {MANIFEST}")
+    return create_manifest(path, rng)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a folder that has one. Raises NewerFormat, ForeignFolder."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads((folder / MANIFEST).read_bytes())
         version = int(found["format_version"])
         if version > FORMAT_VERSION:
             raise NewerFormat(str(folder), version, FORMAT_VERSION)

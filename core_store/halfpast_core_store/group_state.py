@@ -105,6 +105,8 @@ class GroupState:
         self.unapplied = 0
         """Planned changes that are not durable yet; such a state stays in memory."""
         self.rotation = 0
+        self.full = False
+        """Whether the last pop was kept short by what is in flight."""
         self._by_time: list[tuple[int, int]] = []
 
     @classmethod
@@ -175,7 +177,13 @@ class GroupState:
     def _add(self, point: CheckPoint) -> None:
         self.check_points[point.pop_id] = point
         self.in_flight += len(point.open_indexes())
-        heapq.heappush(self._by_time, (point.visible_ms, point.pop_id))
+        if len(self._by_time) > 2 * len(self.check_points) + 64:
+            # Most are done, and nobody has looked: long invisible times.
+            known = self.check_points.values()
+            self._by_time = [(other.visible_ms, other.pop_id) for other in known]
+            heapq.heapify(self._by_time)
+        else:
+            heapq.heappush(self._by_time, (point.visible_ms, point.pop_id))
 
     def _claim(self, claims: Sequence[Claim]) -> list[Change]:
         changes: list[Change] = []

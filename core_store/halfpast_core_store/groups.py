@@ -50,13 +50,14 @@ class Groups:
         """The state of a group on a topic, from memory or from the index."""
         found = self._states.get((group_id, topic_id))
         if found is None:
-            if len(self._states) >= STATES_MAX:
-                self._evict()
             found = GroupState.load(self._index, group_id, topic_id)
             self._states[group_id, topic_id] = found
         return found
 
-    def _evict(self) -> None:
+    def trim(self) -> None:
+        """Forget states, if there are many, of which the index knows everything."""
+        if len(self._states) < STATES_MAX:
+            return
         idle = [key for key, state in self._states.items() if not state.unapplied]
         for key in idle:
             del self._states[key]
@@ -139,7 +140,9 @@ class Groups:
     # --- projection -----------------------------------------------------------
 
     def replay(self, records: Iterable[bytes]) -> list[Change]:
-        """The index's changes by durable records of SYS_GROUPS, from the log."""
+        """The index's changes by the durable records of SYS_GROUPS in one frame.
+        The caller has written those of the frame before."""
+        self.trim()
         changes: list[Change] = []
         for data in records:
             record = decode_record(data)

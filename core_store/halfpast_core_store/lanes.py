@@ -34,6 +34,8 @@ class LaneQueue(Generic[Item]):
     items: deque[tuple[Item, int]] = field(default_factory=lambda: deque())
     size: int = 0
     refused: int = 0
+    credit: int = 0
+    """Bytes of frames that this lane is owed, or has had too many, while it waits."""
 
 
 class Lanes(Generic[Item]):
@@ -65,37 +67,44 @@ class Lanes(Generic[Item]):
         self.size += size
 
     def take(self, size_max: int) -> list[Item]:
-        """What goes into the next frame: up to `size_max` bytes, at least one item."""
-        waiting = [queue for queue in self._lanes if queue.items]
-        taken: list[Item] = []
-        if not waiting:
-            return taken
+        """What goes into the next frame: up to `size_max` bytes, at least one item;
+        a larger one goes alone.
+
+        A lane that got too little this time is owed the difference, so that large
+        requests have their share too (deficit round robin).
+        """
         if self.size <= size_max:
-            shares = [self.size] * len(waiting)
-        else:
-            total = sum(queue.weight for queue in waiting)
-            shares = [size_max * queue.weight // total for queue in waiting]
-        for queue, share in zip(waiting, shares, strict=True):
-            room = share
-            while queue.items and queue.items[0][1] <= room:
+            return self.drain()
+        waiting = [queue for queue in self._lanes if queue.items]
+        total = sum(queue.weight for queue in waiting)
+        for queue in waiting:
+            queue.credit += max(1, size_max * queue.weight // total)
+        waiting.sort(key=owed, reverse=True)
+        taken: list[Item] = []
+        room = size_max
+        for queue in waiting:
+            while queue.items and (
+                not taken or (queue.credit > 0 and queue.items[0][1] <= room)
+            ):
                 room -= self._take_one(queue, taken)
-        if not taken:  # a single request that is larger than the whole frame
-            self._take_one(waiting[0], taken)
+            if not queue.items:
+                queue.credit = 0
         return taken
 
     def _take_one(self, queue: LaneQueue[Item], taken: list[Item]) -> int:
         item, size = queue.items.popleft()
         queue.size -= size
+        queue.credit -= size
         self.size -= size
         taken.append(item)
         return size
 
     def drain(self) -> list[Item]:
-        """Everything that waits, when the store has failed."""
+        """Everything that waits."""
         items = [item for queue in self._lanes for item, _ in queue.items]
         for queue in self._lanes:
             queue.items.clear()
-            queue.size = 0
+            queue.size = queue.credit = 0
         self.size = 0
         return items
 
@@ -108,3 +117,8 @@ class Lanes(Generic[Item]):
 
     def __bool__(self) -> bool:
         return self.size > 0
+
+
+def owed(queue: LaneQueue[Item]) -> int:
+    """Whose turn it is: the largest credit."""
+    return queue.credit

@@ -11,7 +11,8 @@ from .queues import QueuedRecord
 from .receipt import Receipt
 from .record import HEADER, RecordKind, decode_record, tag_hash
 
-SCAN_MAX = 10_000
+SCAN_MAX = 2_000  # messages that a filter may pass over in one pop
+SCAN_COUNT = 100
 TAG_HASH = 9  # its place in the record header
 
 
@@ -25,6 +26,9 @@ class PopPlanner:
         self._now_ms = now_ms
         self._room = request.count
         self._size = request.size_max
+        self._scan = SCAN_MAX
+        self.cut = False
+        """Whether there is more to look at, but not in this pop."""
         self._tags = frozenset(tag.encode() for tag in request.tags)
         self._hashes = frozenset(tag_hash(tag) for tag in self._tags)
 
@@ -36,10 +40,11 @@ class PopPlanner:
             if point is None:
                 break
             self._take_again(point)
+        in_flight_max = self._request.policy.in_flight_max
+        state.full = state.in_flight >= in_flight_max
+        self._room = min(self._room, in_flight_max - state.in_flight)
         for i in range(queue_count):
-            if not self._more() or (
-                state.in_flight >= self._request.policy.in_flight_max
-            ):
+            if not self._more():
                 break
             self._take_new((state.rotation + i) % queue_count)
         state.rotation += 1
@@ -73,10 +78,16 @@ class PopPlanner:
         begin = offset = self._groups.cursor(state, queue)
         size = self._size
         taken: list[QueuedRecord] = []
-        while len(taken) < self._room and size > 0 and offset - begin < SCAN_MAX:
+        while len(taken) < self._room:
+            if size <= 0 or self._scan <= 0:
+                self.cut = True
+                break
+            count = self._room - len(taken)
+            if self._tags:
+                count = max(count, SCAN_COUNT)
             try:
                 found = self._groups.queues.read(
-                    state.topic_id, queue, offset, self._room - len(taken), size
+                    state.topic_id, queue, offset, count, size
                 )
             except OffsetOutOfRange as error:
                 if offset >= error.offset_min:
@@ -85,9 +96,15 @@ class PopPlanner:
                 continue
             if not found:
                 break
-            offset = found[-1].offset + 1
-            size -= sum(len(queued.record) for queued in found)
-            taken.extend(queued for queued in found if self._matches(queued.record))
+            for queued in found:
+                if len(taken) == self._room:
+                    break
+                offset = queued.offset + 1
+                size -= len(queued.record)
+                if self._matches(queued.record):
+                    taken.append(queued)
+                else:
+                    self._scan -= 1
         if offset != begin:
             self._add(queue, 1, taken, offset, [])
 

@@ -50,7 +50,8 @@ class File(Protocol):
         ...
 
     def next_data(self, offset: int) -> int | None:
-        """The first offset at or after `offset` that may hold anything but zeroes."""
+        """The first offset at or after `offset` that held anything but zeroes when
+        the file was opened; None if there was none. May err on the safe side."""
         ...
 
     def close(self) -> None: ...

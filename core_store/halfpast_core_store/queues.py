@@ -26,6 +26,7 @@ from .topics import USER_TOPIC_ID_MIN
 
 VALUE = struct.Struct("<QQ")
 KNOWN_MAX = 200_000
+QUEUE_SIZE = 7  # bytes of a key that tell the queue
 
 assert sys.byteorder == "little", "arrays are stored as they lie in memory"
 
@@ -98,13 +99,15 @@ class Queues:
         """The offset of the oldest record that retention has left."""
         start = keys.queue_run(topic_id, queue_id, 0)
         end = keys.queue_run(topic_id, queue_id, 2**64 - 1)
+        limit = 1  # most often the first will do
         while True:
-            found = self._index.scan(start, end, 100)
+            found = self._index.scan(start, end, limit)
             for key, value in found:
                 if VALUE.unpack_from(value)[0] >= self._log.start:
                     return decode_run(key, value).base
-            if len(found) < 100:
+            if len(found) < limit:
                 return self.end(topic_id, queue_id)
+            limit = 100
             start = found[-1][0] + b"\0"
 
     def read(
@@ -173,20 +176,27 @@ class Queues:
 
     # --- retention ------------------------------------------------------------
 
-    def purge(self, start: bytes, limit: int) -> bytes:
+    def purge(self, start: bytes, limit: int) -> bytes | None:
         """Delete entries of records that are gone, looking at `limit` of them.
 
         The last run of a queue stays, since it tells the next offset. Gives the
-        key to go on from, empty when the end was reached.
+        key to go on from, None when the end was reached.
         """
         found = self._index.scan(start or b"Q", b"R", limit)
         batch = self._index.batch()
+        kept = b""
         for (key, value), (following, _) in pairwise(found):
-            gone = VALUE.unpack_from(value)[0] < self._log.start
-            if gone and key[:7] == following[:7]:
+            queue = key[:QUEUE_SIZE]
+            if VALUE.unpack_from(value)[0] >= self._log.start:
+                kept = queue  # and so is all behind it in this queue
+            elif queue == following[:QUEUE_SIZE]:
                 batch.delete(key)
         self._index.write(batch)
-        return found[-1][0] if len(found) == limit else b""
+        if len(found) < limit:
+            return None
+        last = found[-1][0]
+        is_kept = last[:QUEUE_SIZE] == kept
+        return kept + b"\xff" * 9 if is_kept else last
 
 
 def decode_run(key: bytes, value: bytes) -> QueueRun:

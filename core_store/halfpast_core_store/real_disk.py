@@ -15,14 +15,17 @@ from pathlib import Path
 
 TEMPORARY = ".new"
 PARTS_MAX = 512
+LARGE_READ = 256 * 1024
 
 
 class RealFile:
     """A preallocated file. See `ports.File`."""
 
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    def __init__(self, path: Path, *, writable: bool = True) -> None:
+        mode = os.O_RDWR if writable else os.O_RDONLY
+        self._fd = os.open(path, mode | os.O_CLOEXEC)
         self.size = os.fstat(self._fd).st_size
+        self._extents = data_extents(self._fd, self.size)
         self._map = mmap.mmap(self._fd, self.size, mmap.MAP_SHARED, mmap.PROT_READ)
 
     def write(self, offset: int, parts: Sequence[bytes]) -> None:
@@ -38,21 +41,40 @@ class RealFile:
         os.fdatasync(self._fd)
 
     def read(self, start: int, end: int) -> bytes:
+        if end - start >= LARGE_READ:  # keeps scans out of our resident memory
+            return os.pread(self._fd, end - start, start)
         return self._map[start:end]
 
     def next_data(self, offset: int) -> int | None:
-        try:
-            return os.lseek(self._fd, offset, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return None
-            if error.errno == errno.EINVAL:  # a file system that cannot tell
-                return offset
-            raise
+        for start, end in self._extents:
+            if offset < end:
+                return max(offset, start)
+        return None
 
     def close(self) -> None:
         self._map.close()
         os.close(self._fd)
+
+
+def data_extents(fd: int, size: int) -> list[tuple[int, int]]:
+    """The parts of a file that may hold anything but zeroes.
+
+    Asked for when a file is opened: merely reading an allocated hole brings its
+    pages into the cache, and from then on the kernel calls them data.
+    """
+    extents: list[tuple[int, int]] = []
+    end = 0
+    try:
+        while end < size:
+            start = os.lseek(fd, end, os.SEEK_DATA)
+            end = os.lseek(fd, start, os.SEEK_HOLE)
+            extents.append((start, end))
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a file system that cannot tell
+            return [(0, size)]
+        if error.errno != errno.ENXIO:  # no more data
+            raise
+    return extents
 
 
 def write_rest(fd: int, offset: int, rest: bytes) -> None:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 HEADER = struct.Struct("<IBBHII16sQQIIHHHH")
 HEADER_SIZE = HEADER.size
 assert HEADER_SIZE == 64
+GROUP_AT = 12
 DUE_AT = 40
 DUE_MS = struct.Struct("<Q")
 VERSION_AT = 52

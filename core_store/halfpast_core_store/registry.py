@@ -12,7 +12,7 @@ from . import keys
 from .broker import TopicInfo
 from .errors import QueuesShrink
 from .ports import Index, IndexBatch
-from .record import RecordKind, decode_record, encode_record
+from .record import GROUP_AT, RecordKind, decode_record, encode_record
 from .topics import GROUP_ID_MIN, SYSTEM_TOPICS, USER_TOPIC_ID_MIN
 
 TOPIC = struct.Struct("<IH")
@@ -27,6 +27,7 @@ class Registry:
         self._index = index
         self._topics: dict[str, TopicInfo] = {}
         self._groups: dict[str, int] = {}
+        self._drafts: dict[str, TopicInfo] = {}
         self._system = {
             name: TopicInfo(number, name, 1) for name, number in SYSTEM_TOPICS.items()
         }
@@ -71,18 +72,23 @@ class Registry:
 
     def draft_topic(self, name: str, queue_count: int, now_ms: int) -> bytes | None:
         """The record that creates this topic or widens it; None if there is nothing
-        to do. Raises QueuesShrink. Each call for a new name takes a new id, so the
-        caller keeps to one draft of a name at a time."""
+        to do. Raises QueuesShrink. Drafts of one name that are not durable yet agree
+        on its id, and no later one takes queues away."""
         known = self.topic(name)
         if known is not None and queue_count < known.queue_count:
             raise QueuesShrink(name, known.queue_count, queue_count)
+        draft = self._drafts.get(name)
+        if draft is not None:
+            queue_count = max(queue_count, draft.queue_count)
         if known is not None and queue_count == known.queue_count:
             return None
-        if known is None:
+        former = known or draft
+        if former is not None:
+            number = former.id
+        else:
             number = self._next_topic_id
             self._next_topic_id += 1
-        else:
-            number = known.id
+        self._drafts[name] = TopicInfo(number, name, queue_count)
         return encode_record(
             RecordKind.TOPIC,
             topic_id=number,
@@ -138,6 +144,7 @@ class Registry:
                 self._next_topic_id = max(self._next_topic_id, number + 1)
                 batch.put(keys.NEXT_TOPIC_ID, keys.U64.pack(self._next_topic_id))
                 self._remember(TopicInfo(number, name.decode(), queue_count))
+                self._forget_draft(name.decode(), queue_count)
             elif record.kind == RecordKind.GROUP:
                 number = record.group_id
                 batch.put(b"G" + name, GROUP.pack(number))
@@ -145,3 +152,24 @@ class Registry:
                 self._next_group_id = max(self._next_group_id, number + 1)
                 batch.put(keys.NEXT_GROUP_ID, keys.U64.pack(self._next_group_id))
                 self._groups[name.decode()] = number
+
+    def _forget_draft(self, name: str, queue_count: int) -> None:
+        draft = self._drafts.get(name)
+        if draft is not None and draft.queue_count <= queue_count:
+            del self._drafts[name]
+
+    def reserve(
+        self, batch: IndexBatch, topic_ids: Sequence[int], of_groups: Sequence[bytes]
+    ) -> None:
+        """Give the ids of these topics, and of the groups of these records, to
+        nobody else, even if the part of the log that named them is not kept."""
+        topic_id = max(topic_ids, default=0)
+        group_id = max(
+            (GROUP.unpack_from(r, GROUP_AT)[0] for r in of_groups), default=0
+        )
+        if topic_id >= self._next_topic_id:
+            self._next_topic_id = topic_id + 1
+            batch.put(keys.NEXT_TOPIC_ID, keys.U64.pack(self._next_topic_id))
+        if group_id >= self._next_group_id:
+            self._next_group_id = group_id + 1
+            batch.put(keys.NEXT_GROUP_ID, keys.U64.pack(self._next_group_id))

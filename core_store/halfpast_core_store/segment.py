@@ -72,7 +72,7 @@ def wipe(segment: Segment, position: int) -> None:
 def data_chunks(segment: Segment, position: int) -> Iterator[tuple[int, bytes]]:
     """Pieces of the segment that hold anything but zeroes, from `position` on.
 
-    Pieces overlap by a few bytes, so that nothing is cut in two unseen.
+    Pieces begin at multiples of the alignment, so no magic is cut in two.
     """
     at = position - segment.base
     while at < segment.file.size:
@@ -83,4 +83,4 @@ def data_chunks(segment: Segment, position: int) -> Iterator[tuple[int, bytes]]:
         data = segment.file.read(found, end)
         if data != ZEROES[: len(data)]:
             yield segment.base + found, data
-        at = end if end == segment.file.size else end - len(MAGIC_BYTES) + 1
+        at = end

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 import structlog
 
 from .arrivals import Arrivals
@@ -53,12 +54,12 @@ from .broker import (
 from .config import StoreConfig
 from .consumers import Consumers
 from .errors import OffsetOutOfRange, StoreFailed, UnknownQueue
-from .folder import FolderLock, open_manifest
+from .folder import FolderLock
 from .follow import follow
 from .group_plan import Plan
 from .pending import Sealed
-from .real_clock import RealClock, RealRng
-from .real_disk import RealDisk
+from .real_clock import RealClock
+from .real_store import open_store
 from .rocks_index import RocksIndex
 from .store import Store
 from .sync_thread import SyncThread
@@ -81,10 +82,10 @@ class BrokerService:
         self._lock = lock
         self._config = config
         self._clock = RealClock()
-        self._consumers = Consumers(store)
         self._loop = asyncio.get_running_loop()
         self._sync = SyncThread(self._loop)
         self._arrivals = Arrivals(self._loop)
+        self._consumers = Consumers(store, lambda id: self._arrivals.arrived([id]))
         self._creating: dict[str, asyncio.Future[None]] = {}
         self._kick_due = False
         self._closing = False
@@ -133,7 +134,11 @@ class BrokerService:
         self._kick_due = False
         if self.failed.done():
             return
-        sealed = self._store.seal()
+        try:
+            sealed = self._store.seal()
+        except Exception as error:
+            self._fail(f"a frame could not be laid out: {error!r}")
+            return
         if sealed is not None:
             self._sync.run(
                 lambda: self._store.write(sealed),
@@ -141,10 +146,16 @@ class BrokerService:
             )
 
     def _written(self, sealed: Sealed, error: Exception | None) -> None:
+        if self.failed.done():
+            return
         if error is not None:
             self._fail(f"a frame could not be made durable: {error}")
             return
-        touched = self._store.complete(sealed)
+        try:
+            touched = self._store.complete(sealed)
+        except Exception as raised:
+            self._fail(f"the index could not be written: {raised!r}")
+            return
         self._kick()
         self._arrivals.arrived(touched)
 
@@ -271,7 +282,7 @@ class BrokerService:
             left = deadline - self._loop.time()
             if found.frames or found.next_position < found.log_end or left <= 0:
                 return found
-            request.position = found.next_position or request.position
+            request = msgspec.structs.replace(request, position=found.next_position)
             if not await self._arrivals.wait_family(request.families, left):
                 return found
 
@@ -290,10 +301,13 @@ class BrokerService:
             if next_ms is None:
                 return Popped((await future).delivered)
             left = deadline - self._loop.time()
-            if left <= 0 or self._closing:
+            if left <= 0:
                 return Popped([])
             back_s = max(0.001, (next_ms - now_ms) / 1000)
             await self._arrivals.wait(topic.id, min(left, back_s))
+            if self._closing:
+                return Popped([])
+            self._check()
 
     async def settle(self, request: Settle) -> Settled:
         self._check()
@@ -352,12 +366,15 @@ class BrokerService:
     async def _keep_house(self) -> None:
         flush_after = self._config.index_flush_ms / 1000
         flushed_at = self._loop.time()
+        tidy = True
         while True:
-            await asyncio.sleep(HOUSEKEEPING_S)
+            await asyncio.sleep(HOUSEKEEPING_S if tidy else HOUSEKEEPING_S / 100)
             try:
-                self._store.housekeep()
+                tidy = self._store.housekeep()
+                if self._store.log.has_forgotten:
+                    self._sync.run(self._store.log.delete_forgotten, self._kept)
                 if self._store.log.needs_next and not self._store.busy:
-                    self._sync.run(self._store.log.prepare_next, self._prepared)
+                    self._sync.run(self._store.log.prepare_next, self._kept)
                 if self._loop.time() - flushed_at >= flush_after:
                     flushed_at = self._loop.time()
                     applied = self._store.log.durable_end
@@ -368,25 +385,6 @@ class BrokerService:
                 self._fail(f"housekeeping failed: {error}")
                 return
 
-    def _prepared(self, error: Exception | None) -> None:
+    def _kept(self, error: Exception | None) -> None:
         if error is not None:
-            self._fail(f"the next segment could not be prepared: {error}")
-
-
-def open_store(folder: Path, config: StoreConfig) -> tuple[Store, RocksIndex]:
-    """The store of a folder, recovered. The caller holds the folder's lock."""
-    rng = RealRng()
-    manifest = open_manifest(folder, rng)
-    index = RocksIndex(
-        folder / "index",
-        write_buffer=config.index_write_buffer,
-        cache=config.index_cache,
-    )
-    try:
-        disk = RealDisk(folder / "log")
-        store = Store(disk, index, RealClock(), rng, config, manifest.salt)
-        store.open()
-    except BaseException:
-        index.close()
-        raise
-    return store, index
+            self._fail(f"a segment could not be prepared or deleted: {error}")

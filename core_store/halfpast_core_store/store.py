@@ -18,7 +18,7 @@ from .broker import Append, Appended, Dedup, Lane
 from .commit_log import CommitLog
 from .config import StoreConfig
 from .dedup import DedupTable, dedup_record, same_request
-from .errors import FenceLost, LogBehindIndex, StoreFull, TooEarly
+from .errors import FenceLost, LogBehindIndex, StoreFailed, StoreFull, TooEarly
 from .events import Events, blocks_of
 from .frame import (
     FrameHeader,
@@ -44,6 +44,8 @@ from .topics import (
 )
 
 DEAD_SIZE_MAX = 4 * 1024 * 1024
+PURGE_COUNT = 200
+FROM_START = b""
 
 
 class Store:
@@ -79,7 +81,10 @@ class Store:
         self.writable = True
         self.frames = 0
         self.records = 0
-        self._purges = {b"Q": b"", b"E": b"", b"D": b""}
+        # Where the purge of a family goes on; None if it has nothing to do.
+        self._purge_queues: bytes | None = FROM_START
+        self._purge_events: bytes | None = FROM_START
+        self._purge_dedup = FROM_START
 
     # --- start ----------------------------------------------------------------
 
@@ -200,7 +205,12 @@ class Store:
             items = [x for x in self.lanes.take(size_max) if self._still_fenced(x)]
         if not items:
             return None
-        sealed = self._seal(items)
+        try:
+            sealed = self._seal(items)
+        except Exception as error:
+            for item in items:  # they are in no lane and in no frame
+                item.fail(StoreFailed(repr(error)))
+            raise
         self._in_flight = sealed
         for item in items:
             if not item.request.durable:
@@ -304,6 +314,9 @@ class Store:
     ) -> None:
         self.queues.apply(batch, header, runs)
         self.registry.apply(batch, system.get(SYS_TOPICS, ()))
+        self.registry.reserve(
+            batch, [run.topic_id for run in runs], system.get(SYS_GROUPS, ())
+        )
         self._dedup.apply(batch, system.get(SYS_DEDUP, ()))
         self._last_stored_ms = max(self._last_stored_ms, header.stored_ms)
         batch.put(
@@ -356,16 +369,25 @@ class Store:
         self._index.flush()
         self.flushed_position = max(self.flushed_position, applied)
 
-    def housekeep(self) -> None:
-        """Retention, the high watermark, old index entries: a small bite of each."""
+    def housekeep(self) -> bool:
+        """Retention, the high watermark, old index entries: a small bite of each.
+        Gives whether all is tidy; if not, call again soon. The files of segments
+        that went are deleted by `log.delete_forgotten`."""
         now_ns = self._clock.now_ns()
         keep_from = min(self.flushed_position, *self._holds.values())
-        self.log.forget(self.log.expired(now_ns // 1_000_000, keep_from))
+        gone = self.log.expired(now_ns // 1_000_000, keep_from)
+        self.log.forget(gone)
         self.writable = not self.log.nearly_full()
-        purges = self._purges
-        purges[b"Q"] = self.queues.purge(purges[b"Q"], 200)
-        purges[b"E"] = self.events.purge(purges[b"E"], 200)
-        purges[b"D"] = self._dedup.purge(purges[b"D"], now_ns, 200)
+        if gone:
+            self._purge_queues = self._purge_events = FROM_START
+        if self._purge_queues is not None:
+            self._purge_queues = self.queues.purge(self._purge_queues, PURGE_COUNT)
+        if self._purge_events is not None:
+            self._purge_events = self.events.purge(self._purge_events, PURGE_COUNT)
+        self._purge_dedup, many = self._dedup.purge(
+            self._purge_dedup, now_ns, PURGE_COUNT
+        )
+        return self._purge_queues is None and self._purge_events is None and not many
 
     def close(self) -> None:
         self.log.close()

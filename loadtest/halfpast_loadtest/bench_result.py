@@ -32,6 +32,7 @@ class BenchResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     duplicates: int | None = None
     failed: int | None = None
     rss_mb: float | None = None
+    anonymous_mb: float | None = None
     server_cpu_us_per_message: float | None = None
     baseline: dict[str, float] = {}
     ratio: dict[str, float] = {}

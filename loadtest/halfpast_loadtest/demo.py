@@ -130,10 +130,7 @@ class _Demo:
 
     async def _cancel_and_move(self, shop: Shop) -> None:
         config = self._config
-        later = now_ms() + 400
-        open_ones = [
-            serial for serial in shop.scheduled if min(shop.told[serial].due_ms) > later
-        ]
+        open_ones = shop.waiting(now_ms() + 400)
         chosen = self._random.sample(
             open_ones, min(len(open_ones), config.cancelled_count + config.moved_count)
         )
@@ -167,9 +164,7 @@ class _Demo:
             await asyncio.sleep(0.002)
 
     async def _after_the_crash(self, shop: Shop) -> None:
-        soon = now_ms() + 300
-        waiting = [one for one in shop.scheduled if min(shop.told[one].due_ms) > soon]
-        for serial in waiting[:5]:
+        for serial in shop.waiting(now_ms() + 300)[:5]:
             await shop.cancel(serial)
         for _ in range(30):
             await shop.publish(delay_ms=self._random.randint(0, 2000))

@@ -84,17 +84,13 @@ def _rows(report: DemoReport) -> list[tuple[str, int, str]]:
     return [
         ("published at once", report.published_count, "single and in batches"),
         ("scheduled", report.scheduled_count, "0 to 5 s ahead, with bursts"),
-        ("rescheduled", report.moved_count, ""),
-        ("replaced by key", report.replaced_count, "PUT again: the last one counts"),
-        ("cancelled", report.cancelled_count, f"{report.too_late_count} too late"),
-        (
-            "delivered when due",
-            len(report.delivered),
-            "scheduled - cancelled - replaced",
-        ),
+        ("rescheduled", report.moved_count, "PATCH to another time"),
+        ("replaced by key", report.replaced_count, "the last PUT counts"),
+        ("cancelled", report.cancelled_count, f"{report.too_late_count} were too late"),
+        ("delivered when due", len(report.delivered), "scheduled, less the two above"),
         ("consumed by the group", report.consumed_count, "pop and ack"),
-        ("redelivered", report.redelivered_count, "popped before the kill, not acked"),
-        ("answers lost", report.unknown_count, "in the kill; asked again, same key"),
+        ("redelivered to it", report.redelivered_count, "killed before their ack"),
+        ("answers lost", report.unknown_count, "in the kill; asked again"),
     ]
 
 
@@ -103,9 +99,9 @@ def _promises(report: DemoReport) -> list[tuple[str, int, str]]:
     other = len(report.problems) - report.count(*named)
     return [
         ("early", report.count("early"), "stored before deliver_at"),
-        ("lost", report.count("lost", "not_consumed"), "acknowledged, not there"),
+        ("lost", report.count("lost", "not_consumed"), "acknowledged, but not there"),
         ("duplicates", report.count("duplicate"), "one event twice in the log"),
-        ("other faults", other, "changed payload, wrong id, cancelled yet sent"),
+        ("other faults", other, "changed bytes, wrong id, ..."),
     ]
 
 
@@ -113,6 +109,6 @@ def _lateness_row(lateness: Latency, while_down: bool) -> tuple[str, str, str]:
     figures = (
         f"{lateness.p50_ms:.0f} / {lateness.p99_ms:.0f} / {lateness.max_ms:.0f} ms"
     )
-    when = "due while the server was down" if while_down else "due while it was up"
-    remark = f"p50 / p99 / max of {lateness.count} {when}"
-    return ("lateness", figures if lateness.count else "-", remark)
+    when = "while it was down" if while_down else "while it was up"
+    remark = f"{lateness.count} due {when}"
+    return ("late: p50 / p99 / max", figures if lateness.count else "-", remark)

@@ -197,5 +197,6 @@ def _report_usage(
     result: BenchResult, began: TreeUsage, ended: TreeUsage, count: int
 ) -> None:
     result.rss_mb = round(ended.rss_mb, 1)
+    result.anonymous_mb = round(ended.anonymous_mb, 1)
     cpu_us = (ended.cpu_s - began.cpu_s) * 1e6
     result.server_cpu_us_per_message = round(cpu_us / count, 2)

@@ -12,13 +12,19 @@ from pathlib import Path
 
 PROC = Path("/proc")
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeUsage:
-    """Resident memory in MB (10^6 bytes) and CPU seconds, summed over a tree."""
+    """Memory in MB (10^6 bytes) and CPU seconds, summed over a tree.
+
+    `rss_mb` counts pages of mapped files too, which the kernel takes back when it
+    needs them; `anonymous_mb` is what the processes hold themselves.
+    """
 
     rss_mb: float
+    anonymous_mb: float
     cpu_s: float
     process_count: int
 
@@ -56,7 +62,7 @@ def command_line(pid: int) -> list[str]:
 
 def usage_of(pids: list[int]) -> TreeUsage:
     """What these processes use now. CPU of those that ended is not in it."""
-    rss_pages = 0
+    rss_pages = anonymous_pages = 0
     ticks = 0
     count = 0
     for pid in pids:
@@ -66,8 +72,10 @@ def usage_of(pids: list[int]) -> TreeUsage:
         count += 1
         ticks += int(stat[11]) + int(stat[12])  # utime, stime
         rss_pages += int(stat[21])
+        anonymous_pages += int(stat[21]) - _file_pages(pid)
     return TreeUsage(
-        rss_mb=rss_pages * os.sysconf("SC_PAGE_SIZE") / 1e6,
+        rss_mb=rss_pages * PAGE_MB,
+        anonymous_mb=anonymous_pages * PAGE_MB,
         cpu_s=ticks * TICK_S,
         process_count=count,
     )
@@ -85,6 +93,14 @@ def kill_all(pids: list[int], timeout_s: float = 5.0) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"processes {pids} survive SIGKILL")
         time.sleep(0.002)
+
+
+def _file_pages(pid: int) -> int:
+    """Resident pages that belong to files (the third number of statm)."""
+    try:
+        return int((PROC / str(pid) / "statm").read_text().split()[2])
+    except OSError:
+        return 0
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -98,6 +98,7 @@ async def _run(
     acked = sum(poller.acked_count for poller in pollers)
     result.rate_per_s = round(acked / seconds, 1)
     result.rss_mb = round(after.rss_mb, 1)
+    result.anonymous_mb = round(after.anonymous_mb, 1)
     cpu_us = (after.cpu_s - before.cpu_s) * 1e6
     result.server_cpu_us_per_message = round(cpu_us / max(acked, 1), 2)
     return _check(pollers, gate.produced, result)

@@ -128,6 +128,15 @@ class Shop:
         else:
             self._too_late("PATCH", answer.status, answer.body)
 
+    def waiting(self, after_ms: int) -> list[str]:
+        """Serials of events that are still to be delivered, later than `after_ms`."""
+        return [
+            serial
+            for serial in self.scheduled
+            if self.told[serial].fate is Fate.ONCE
+            and min(self.told[serial].due_ms) > after_ms
+        ]
+
     @property
     def expected_count(self) -> int:
         """How many messages the log must hold in the end."""

@@ -85,6 +85,7 @@ async def _drive(
     with_latency(result, summarise(seen.latencies_ms))
     result.failed = seen.failed
     result.rss_mb = round(ended.rss_mb, 1)
+    result.anonymous_mb = round(ended.anonymous_mb, 1)
     if seen.window_events:
         cpu_us = (ended.cpu_s - began.cpu_s) * 1e6
         result.server_cpu_us_per_message = round(cpu_us / seen.window_events, 2)

@@ -56,7 +56,7 @@ class CrashConfig:
     mode: str
     kill_count: int
     seed: int
-    producer_count: int = 4
+    producer_count: int = 6
     alive_s: tuple[float, float] = (0.2, 1.2)
     delay_ms_max: int = 3000
     quiet_s: float = 1.0  # without a new message for so long, all have come
@@ -66,7 +66,7 @@ class CrashConfig:
 
 @dataclass(slots=True, kw_only=True)
 class CrashReport:
-    """What one run did and what it found wrong."""
+    """What one run did and what it found wrong; `folder` is kept if anything is."""
 
     seed: int
     folder: Path
@@ -78,7 +78,7 @@ class CrashReport:
 
     def __str__(self) -> str:
         lines = [
-            f"seed {self.seed}, {self.seconds:.0f} s, data kept in {self.folder}",
+            f"seed {self.seed}, {self.seconds:.0f} s, folder {self.folder}",
             f"kills: {self.kills.counts}",
             f"done: {self.tally.counts}",
             f"fates: { {fate.value: count for fate, count in self.fates.items()} }",

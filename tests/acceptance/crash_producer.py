@@ -83,7 +83,7 @@ class CrashProducer:
         while not stop.is_set():
             [action] = self._chance.choices([*actions], [*actions.values()])
             await action()
-            await asyncio.sleep(self._chance.uniform(0, 0.006))
+            await asyncio.sleep(self._chance.uniform(0, 0.004))
 
     async def _publish(self) -> None:
         key = f"{self._name}-{self._chance.randrange(KEYS_PER_PRODUCER)}"

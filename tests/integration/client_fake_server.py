@@ -103,6 +103,7 @@ class FakeServer:
         route("POST", "/v1/events/{id}:deliver-now", self.deliver_now)
         route("POST", "/v1/groups/{group}:pop", self.pop)
         route("POST", "/v1/groups/{group}:{verb}", self.settle)
+        route("GET", "/v1/topics/{topic}", self.topic)
         route("GET", "/v1/topics/{topic}/queues/{queue}/messages", self.pull)
         return app
 
@@ -252,6 +253,27 @@ class FakeServer:
         return web.json_response({"outcome": "cancelled"})
 
     # Messages
+
+    async def topic(self, request: web.Request) -> web.Response:
+        name = request.match_info["topic"]
+        ends = [
+            len(self.queues.setdefault((name, number), Queue()).messages)
+            for number in range(QUEUE_COUNT)
+        ]
+        if not any(ends):
+            raise Refused(404, "unknown_topic")
+        body = {
+            "name": name,
+            "queues": QUEUE_COUNT,
+            "max_delay_ms": 10**12,
+            "max_body_bytes": 4 * 2**20,
+            "flush": "sync",
+            "queue_offsets": [
+                {"queue": number, "min_offset": 0, "max_offset": end}
+                for number, end in enumerate(ends)
+            ],
+        }
+        return web.json_response(body)
 
     async def pull(self, request: web.Request) -> web.Response:
         query = request.query

@@ -60,7 +60,7 @@ def test_a_good_run_ends_with_the_next_command() -> None:
 def test_lateness_while_the_server_was_down_is_told_apart() -> None:
     assert REPORT.lateness(while_down=False).max_ms == 1
     assert REPORT.lateness(while_down=True).max_ms == 700
-    assert "due while the server was down" in shown(REPORT)
+    assert "due while it was down" in shown(REPORT)
 
 
 def test_a_broken_promise_fails_the_run_and_is_shown() -> None:

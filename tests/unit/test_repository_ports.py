@@ -31,13 +31,22 @@ BANNED_CALLS = {"now", "today", "utcnow"}
 
 CORES = {
     "core_store/halfpast_core_store": [
+        "arrivals.py",
         "real_*.py",
         "rpc.py",
         "rpc_client.py",
         "rpc_server.py",
         "service.py",
+        "sync_thread.py",
     ],
-    "chronos/halfpast_chronos": ["real_*.py", "service.py", "tick.py"],
+    "chronos/halfpast_chronos": [
+        "claim_waiters.py",
+        "flusher.py",
+        "follower.py",
+        "real_*.py",
+        "service.py",
+        "tick.py",
+    ],
     "txn/halfpast_txn": [],
     "wheel/halfpast_wheel": [],
 }

@@ -41,8 +41,9 @@ class WheelConfig:
         for name in self.__slots__:
             if getattr(self, name) < 1:
                 raise InvalidConfig(f"{name} must be at least 1")
-        if self.slot_bits * (self.level_count - 1) > REMAINDER_BITS:
+        span_bits = self.slot_bits * (self.level_count - 1)
+        if span_bits > REMAINDER_BITS:
             raise InvalidConfig(
-                f"a slot of the last level may span {REMAINDER_BITS} bits of ticks, not "
-                f"{self.slot_bits * (self.level_count - 1)}: fewer levels or slots"
+                f"a slot of the last level would span {span_bits} bits of ticks, and "
+                f"only {REMAINDER_BITS} fit: take fewer levels or slots"
             )

@@ -13,15 +13,14 @@ first at the start of the slot. So moving may begin while the first set is in us
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from halfpast_wheel.config import HANDLE_BITS, REMAINDER_BITS, WheelConfig
 from halfpast_wheel.level import Level
 from halfpast_wheel.sparse_level import SparseLevel
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A slot above level 0, or everything outside of the levels up to their reach."""
 
     start: int  # tick

@@ -14,22 +14,22 @@ it is tick 274, and timers are pending for 276, 278, 291 and 508:
                                              ^   *   *
 
 A timer lies on the level of the first digit that differs from the clock's. Inserting
-is finding that digit and appending to an array, whatever else is pending. Each tick,
-the clock's hand on level 0 moves on, and what lies in its slot is due. At 290, slot 9
-of level 1 is emptied: 291 moves down to slot 1 of level 0. That is a *cascade*; a timer
-takes part in at most one per level, and the far future is never looked at. At 500, 508
-goes straight from level 2 to slot 8 of level 0, as its middle digit is that of the clock.
+is finding that digit and appending to an array, whatever else is pending. With each
+tick the hand on level 0 moves on, and what lies in its slot is due. At 290, slot 9 of
+level 1 is emptied: 291 moves down to slot 1 of level 0. That is a *cascade*. A timer
+takes part in at most one a level, and what is far away is never looked at. At 500, 508
+goes from level 2 straight to slot 8 of level 0: its middle digit is the clock's.
 
 What is added to the textbook:
 
-- A bit set per level says which slots are in use, so time that holds nothing is skipped
-  at once: `advance` jumps from slot to slot, and never counts ticks.
-- A cascade is done in pieces, so that no call takes long, and mostly before its time
-  (`hierarchy.py`). Order is kept: by tick, then by arrival.
-- An entry is 64 bits in an `array('Q')` (`config.py`): nothing for the garbage collector
-  to follow. What lies beyond the last level waits in buckets outside.
-- Cancelling leaves a tombstone, found by handle and tick (`tombstones.py`), and when
-  they outnumber the live timers, each further cancel sweeps a little (`sweeper.py`).
+- A bit set per level says which slots are in use, so time that holds nothing is
+  skipped at once: `advance` goes from slot to slot and never counts ticks.
+- A cascade is done in pieces, so that no call takes long, and mostly before its time.
+  The order is kept all the same: by tick, then by arrival (`hierarchy.py`).
+- A timer is 64 bits in an `array('Q')` (`config.py`), nothing for the garbage
+  collector to follow. What lies beyond the last level waits in buckets outside.
+- Cancelling leaves a tombstone (`tombstones.py`). When these outnumber the timers,
+  each further cancel sweeps a little (`sweeper.py`).
 """
 
 from collections.abc import Iterable, KeysView
@@ -40,6 +40,8 @@ from halfpast_wheel.hierarchy import Hierarchy
 from halfpast_wheel.sweeper import Sweeper
 from halfpast_wheel.tombstones import Tombstones
 
+# What turning to a slot costs, beside moving what is in it, by the clock.
+MOVES_PER_CASCADE = 16
 # A cancel pays for this part of a piece of sweeping: 64 entries, normally.
 CALLS_PER_PIECE = 16
 
@@ -76,7 +78,7 @@ class TimingWheel:
 
     @property
     def tombstone_count(self) -> int:
-        """How many cancelled timers still take up room: 8 bytes and a count each."""
+        """How many cancelled timers still take up room in the wheel."""
         return len(self._tombstones)
 
     def insert(self, deadline_ms: int, handle: int) -> None:
@@ -122,9 +124,9 @@ class TimingWheel:
         """Remove and return the handles that are due at `now_ms`, earliest first.
 
         Those of one tick come in the order of arrival (but one that was cancelled and
-        came back to the same tick may take its old place again). At most `limit` are returned.
-        Fewer than are due come back, even none, when the call has moved or dropped
-        `cascade_moves_max` entries: look at `behind` and call again.
+        came back to the same tick may take its old place again). At most `limit` are
+        returned. Fewer than are due come back, even none, when the call has moved or
+        dropped about `cascade_moves_max` entries: look at `behind` and call again.
 
         The wheel never turns back. With a `now_ms` smaller than before it returns only
         what is due at that time and had not been returned, normally nothing.
@@ -147,7 +149,7 @@ class TimingWheel:
                     hierarchy.cursor = now
                     break
                 hierarchy.cursor = source.start - 1
-                moves_left -= hierarchy.stage(source, moves_left)
+                moves_left -= hierarchy.stage(source, moves_left) + MOVES_PER_CASCADE
                 if not hierarchy.backlog(source):
                     hierarchy.enter(source)
         deadlines = self._deadlines

@@ -1,0 +1,67 @@
+"""Following the log: the broker's frames applied to the core, in order, in slices."""
+
+import asyncio
+from collections.abc import Callable
+
+from halfpast_core_store.broker import Broker, Follow, FollowedFrame
+from halfpast_core_store.record import Family
+
+from .claim_waiters import ClaimWaiters
+from .core import DelayCore
+
+APPLY_COUNT = 400
+
+
+class Follower:
+    """Brings the core up to the log. Any number may ask for that at a time."""
+
+    def __init__(
+        self,
+        core: DelayCore,
+        broker: Broker,
+        waiters: ClaimWaiters,
+        applied: Callable[[], None],
+    ) -> None:
+        self._core = core
+        self._broker = broker
+        self._waiters = waiters
+        self._applied = applied
+        self._applying = asyncio.Lock()
+        self._applied_count = 0  # records of the frame at hand
+
+    async def follow(self, wait_ms: int) -> int:
+        """Apply what is new, waiting for it up to `wait_ms`; gives the log's end."""
+        followed = await self._broker.follow(
+            Follow(self._core.position, Family.TIMERS, wait_ms)
+        )
+        async with self._applying:
+            for frame in followed.frames:
+                await self._apply(frame)
+            self._core.apply([], followed.next_position)
+        if followed.frames:
+            self._applied()
+        return followed.log_end
+
+    async def catch_up(self) -> None:
+        """Apply everything that was durable when this was called."""
+        target = await self.follow(0)
+        while self._core.position < target:
+            await self.follow(0)
+
+    async def _apply(self, frame: FollowedFrame) -> None:
+        """Apply a frame that may have been applied already, a slice at a time.
+
+        Whoever does this may be cancelled between two slices; the next one goes on
+        there. Beginning anew would release claims that others hold by now.
+        """
+        if frame.position < self._core.position:
+            return
+        count = len(frame.records)
+        for start in range(self._applied_count, max(count, 1), APPLY_COUNT):
+            stop = start + APPLY_COUNT
+            released = self._core.apply_slice(frame, start, stop)
+            self._applied_count = stop if stop < count else 0
+            for claim in released:
+                self._waiters.wake(claim)
+            if stop < count:
+                await asyncio.sleep(0)

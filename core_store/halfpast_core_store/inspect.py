@@ -1,0 +1,212 @@
+"""Looking at a data folder without changing it: what `halfpast doctor` reports.
+
+Safe beside a running broker: files are opened for reading only, and the index is
+left alone while somebody holds the folder's lock.
+"""
+
+import fcntl
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rocksdict import AccessType, Options, Rdict
+
+from . import keys
+from .errors import ForeignFolder, StoreError
+from .folder import MANIFEST, Manifest, read_manifest
+from .frame import FLAG_END, HEADER_SIZE, peek_header, verify_frame
+from .real_disk import RealFile
+from .segment import SUFFIX, Segment, find_magic
+
+
+@dataclass(slots=True, kw_only=True)
+class SegmentReport:
+    """One file of the log. Times are epoch ms, 0 where there is no frame.
+
+    `status`: `full` (closed by an END frame), `tail` (where the log ends), `blank`
+    (prepared, nothing in it), `torn` (ends in an unfinished frame, which recovery
+    cuts off) or `corrupt` (damaged in the middle, at `damaged_at`).
+    """
+
+    name: str
+    size: int
+    frames: int = 0
+    records: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
+    used: int = 0
+    status: str = "blank"
+    damaged_at: int = -1
+
+
+@dataclass(slots=True, kw_only=True)
+class FolderReport:
+    """What a data folder holds, and what to do about it."""
+
+    folder: str
+    manifest: Manifest | None = None
+    holder: str = ""
+    """Who holds the broker's lock; empty if nobody does."""
+    segments: list[SegmentReport] = field(default_factory=lambda: [])
+    log_end: int = 0
+    index_applied: int | None = None
+    timers_applied: int | None = None
+    free_bytes: int = 0
+    total_bytes: int = 0
+    problems: list[str] = field(default_factory=lambda: [])
+
+    @property
+    def healthy(self) -> bool:
+        return not self.problems
+
+
+def inspect_folder(folder: Path) -> FolderReport:
+    """Read all of a data folder and verify every frame. Changes nothing.
+
+    Takes about a second per GiB of log. Raises OSError if it may not be read.
+    """
+    report = FolderReport(folder=str(folder))
+    if not folder.is_dir():
+        report.problems.append("there is no such folder; 'halfpast dev' makes one")
+        return report
+    stat = os.statvfs(folder)
+    report.free_bytes = stat.f_bavail * stat.f_frsize
+    report.total_bytes = stat.f_blocks * stat.f_frsize
+    if not (folder / MANIFEST).exists():
+        report.problems.append(f"there is no {MANIFEST}: this is not a data folder")
+        return report
+    try:
+        report.manifest = read_manifest(folder)
+    except StoreError as error:
+        report.problems.append(str(error))
+        return report
+    report.holder = lock_holder(folder, "broker")
+    inspect_log(folder, report)
+    if not report.holder:
+        report.index_applied = applied_of(folder / "index")
+        compare_index(report)
+    if not lock_holder(folder, "chronos"):
+        report.timers_applied = applied_of(folder / "chronos")
+    if report.free_bytes < report.total_bytes // 20:
+        report.problems.append(
+            "the disk is more than 95 % full: sends are refused until there is room"
+        )
+    return report
+
+
+def lock_holder(folder: Path, service: str) -> str:
+    """Who holds a service's lock, or an empty text."""
+    try:
+        fd = os.open(folder / f"{service}.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.pread(fd, 100, 0).decode("ascii", "replace").strip() or "somebody"
+    finally:
+        os.close(fd)
+    return ""
+
+
+def inspect_log(folder: Path, report: FolderReport) -> None:
+    """Verify all segments in their order."""
+    names = sorted(path.name for path in (folder / "log").glob(f"*{SUFFIX}"))
+    end = -1
+    ended = False
+    for name in names:
+        base = int(name[: -len(SUFFIX)])
+        if end >= 0 and base != end:
+            missing = ForeignFolder(name, f"the segment at {end} is missing")
+            report.problems.append(str(missing))
+            return
+        found = SegmentReport(name=name, size=(folder / "log" / name).stat().st_size)
+        end = base + found.size
+        report.segments.append(found)
+        if ended or found.size == 0:
+            continue
+        segment = Segment(base, RealFile(folder / "log" / name, writable=False))
+        try:
+            report.log_end = inspect_segment(segment, found, report)
+        finally:
+            segment.file.close()
+        ended = found.status != "full"
+
+
+def inspect_segment(
+    segment: Segment, found: SegmentReport, report: FolderReport
+) -> int:
+    """Walk the frames of one segment; gives the position where that ends."""
+    assert report.manifest is not None
+    salt = report.manifest.salt
+    position = segment.base
+    while True:
+        frame = frame_bytes(segment, position)
+        header = verify_frame(frame, position, salt) if frame else None
+        if header is None:
+            break
+        position += header.length
+        if header.flags & FLAG_END:
+            found.used = position - segment.base
+            found.status = "full"
+            return segment.end
+        found.frames += 1
+        found.records += header.record_count
+        found.first_ms = found.first_ms or header.stored_ms
+        found.last_ms = header.stored_ms
+    found.used = position - segment.base
+    found.status = "tail" if found.frames else "blank"
+    for candidate in find_magic(segment, position):
+        frame = frame_bytes(segment, candidate)
+        if candidate == position or not frame:
+            found.status = "torn"
+        elif verify_frame(frame, candidate, salt) is not None:
+            found.status = "corrupt"
+            found.damaged_at = position
+            report.problems.append(
+                f"segment {segment.name} is damaged at {position}, and intact frames "
+                f"follow at {candidate}: restore it from a backup; the broker will "
+                "not start, since it would have to cut off acknowledged data"
+            )
+            break
+    return position
+
+
+def frame_bytes(segment: Segment, position: int) -> bytes:
+    """The frame that seems to lie here, or nothing."""
+    at = position - segment.base
+    header = peek_header(segment.file.read(at, at + HEADER_SIZE))
+    if header is None or position + header.length > segment.end:
+        return b""
+    return segment.file.read(at, at + header.length)
+
+
+def applied_of(folder: Path) -> int | None:
+    """Up to which position an index has applied the log; None if there is none."""
+    if not (folder / "CURRENT").exists():
+        return None
+    database = Rdict(
+        str(folder),
+        Options(raw_mode=True),
+        access_type=AccessType.read_only(error_if_log_file_exist=False),
+    )
+    try:
+        value: bytes | None = database.get(keys.APPLIED)
+    finally:
+        database.close()
+    if value is None:
+        return 0
+    if len(value) == keys.PROGRESS.size:
+        return int(keys.PROGRESS.unpack(value)[1])
+    return keys.read_u64(value)
+
+
+def compare_index(report: FolderReport) -> None:
+    """An index may be behind the log, never ahead of it."""
+    applied = report.index_applied
+    if applied is not None and applied > report.log_end:
+        report.problems.append(
+            f"the index has applied the log up to {applied}, but the log ends at "
+            f"{report.log_end}: acknowledged data is missing; restore the segments, "
+            "or delete the folder index/ to accept the loss"
+        )

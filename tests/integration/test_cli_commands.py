@@ -1,0 +1,220 @@
+"""The commands against a real server."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.integration.cli_process import PROGRAM, Suite, halfpast, until
+from typer.testing import CliRunner
+
+from halfpast_api.cli import app
+
+NOBODY = "00000000-0000-7000-8000-0000000000ff"
+NOWHERE = "http://127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    with Suite("dev", tmp_path_factory.mktemp("data"), "--port", "0") as suite:
+        yield suite
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"t{uuid4().hex}"
+
+
+def answer(suite: Suite, *words: str, stdin: bytes = b"") -> Any:
+    """The one JSON object that a command prints. Runs it in this process."""
+    words = (*words, "--json", "--server", suite.address)
+    done = CliRunner().invoke(app, words, input=stdin)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_publish_now_and_later(suite: Suite, topic: str) -> None:
+    now = answer(suite, "publish", topic, '{"a": 1}', "--tag", "paid")
+    assert (now["state"], now["deliver_at"]) == ("stored", None)
+    later = answer(
+        suite, "publish", topic, "x", "--delay", "30m", "--property", "who=me"
+    )
+    assert later["state"] == "scheduled"
+    assert 0 < later["due_in_ms"] <= 30 * 60 * 1000
+    event = answer(suite, "get", later["id"])
+    assert (event["data"], event["properties"]) == ("x", {"who": "me"})
+    assert [entry["what"] for entry in event["timeline"]] == ["scheduled"]
+    same = answer(
+        suite, "publish", topic, "--at", "2036-01-01T00:00:00+01:00", "--key", "k"
+    )
+    assert same["deliver_at"] == "2035-12-31T23:00:00.000Z"
+
+
+def test_data_from_standard_input(suite: Suite, topic: str) -> None:
+    kinds = [("auto", b'{"a":1}', {"a": 1}), ("text", b"1", "1"), ("auto", b"hi", "hi")]
+    for kind, stdin, data in kinds:
+        published = answer(suite, "publish", topic, "-", "--as", kind, stdin=stdin)
+        assert answer(suite, "get", published["id"])["data"] == data
+    raw = answer(suite, "publish", topic, "-", "--as", "bytes", stdin=b"abc")
+    assert answer(suite, "get", raw["id"])["data_base64"] == "YWJj"
+
+
+def test_one_idempotency_key_publishes_once(suite: Suite, topic: str) -> None:
+    words = ("publish", topic, "1", "--idempotency-key", uuid4().hex)
+    first, again = answer(suite, *words), answer(suite, *words)
+    assert (again["id"], again["replayed"]) == (first["id"], True)
+
+
+def test_list_cancel_reschedule_deliver(suite: Suite, topic: str) -> None:
+    ids = [
+        answer(suite, "publish", topic, "--delay", delay)["id"]
+        for delay in ("2h", "1h", "3h")
+    ]
+    listed = halfpast("list", "--topic", topic, server=suite.address)
+    due = [line for line in listed.stdout.splitlines() if topic in line]
+    assert [next(i for i in ids if i in line) for line in due] == [
+        ids[1],
+        ids[0],
+        ids[2],
+    ]
+    assert answer(suite, "cancel", ids[0])["outcome"] == "cancelled"
+    moved = answer(suite, "reschedule", ids[1], "--delay", "4h")
+    assert moved["version"] == 2
+    answer(suite, "deliver-now", ids[2])
+    until(lambda: answer(suite, "get", ids[2])["state"] == "delivered")
+    late = halfpast("cancel", ids[2], server=suite.address)
+    assert late.returncode == 1
+    assert "too late" in late.stderr
+    assert f"halfpast get {ids[2]}" in late.stderr
+    shown = halfpast("get", ids[2], server=suite.address)
+    assert re.search(r"late by +\d", shown.stdout)
+    assert "promoted" in shown.stdout
+    dead = halfpast("list", "--state", "dead", server=suite.address)
+    assert dead.stdout == "nothing dead\n"
+
+
+def test_a_cancelled_one_that_is_not_there(suite: Suite) -> None:
+    missing = halfpast("cancel", NOBODY, "--json", server=suite.address)
+    assert missing.returncode == 1
+    assert json.loads(missing.stdout)["outcome"] == "not_found"
+    assert missing.stderr == ""
+
+
+def test_pop_ack_nack(suite: Suite, topic: str) -> None:
+    published = answer(suite, "publish", topic, '{"a": 1}')
+    popped = answer(suite, "pop", "g", topic)
+    assert (popped["id"], popped["attempt"]) == (published["id"], 1)
+    answer(suite, "nack", "g", popped["receipt"], "--delay", "0s")
+    again = answer(suite, "pop", "g", topic, "--wait", "5s")
+    assert (again["id"], again["attempt"]) == (published["id"], 2)
+    assert answer(suite, "ack", "g", again["receipt"])["ok"] is True
+    gone = halfpast("ack", "g", again["receipt"], server=suite.address)
+    assert (gone.returncode, gone.stdout.split()[0]) == (1, "receipt_expired")
+    empty = halfpast("pop", "g", topic, server=suite.address)
+    assert (empty.returncode, empty.stdout) == (0, "")
+
+
+def test_tail_waits_for_the_topic_and_tells_the_lateness(
+    suite: Suite, topic: str
+) -> None:
+    tail = subprocess.Popen(
+        [*PROGRAM, "tail", topic, "-n", "2", "--server", suite.address],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert tail.stderr is not None
+    assert "waiting" in tail.stderr.readline()
+    answer(suite, "publish", topic, '{"n": 1}', "--delay", "300ms")
+    answer(suite, "publish", topic, '{"n": 2}')
+    output, _ = tail.communicate(timeout=30)
+    assert tail.returncode == 0
+    lines = sorted(output.splitlines(), key=lambda line: line[-2])
+    assert re.search(r'delivered +late by \d+ ms +\S+ +\{"n":1\}$', lines[0])
+    assert re.search(r'delivered +at once +\S+ +\{"n":2\}$', lines[1])
+
+
+def test_tail_begins_at_the_end_or_at_the_start(suite: Suite, topic: str) -> None:
+    old = answer(suite, "publish", topic, "1")
+    words = ("tail", topic, "-n", "1")
+    assert answer(suite, *words, "--from-start")["id"] == old["id"]
+    tail = subprocess.Popen(
+        [*PROGRAM, *words, "--json", "--server", suite.address],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    while tail.poll() is None:  # until it has begun, nothing that comes is shown
+        new = answer(suite, "publish", topic, "2")
+    output, _ = tail.communicate(timeout=30)
+    assert json.loads(output)["data"] == 2
+    assert new["id"] != old["id"]
+
+
+def test_tail_in_a_group_acknowledges(suite: Suite, topic: str) -> None:
+    published = answer(suite, "publish", topic, "1")
+    shown = answer(suite, "tail", topic, "--group", "g", "-n", "1")
+    assert shown["id"] == published["id"]
+    assert halfpast("pop", "g", topic, "--json", server=suite.address).stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text", "hint"),
+    [
+        (("get", NOBODY), 1, "unknown_event", "halfpast list"),
+        (("publish", "a.b", "1"), 1, "invalid_topic", None),
+        (("publish", "t", "1", "--delay", "soon"), 2, "not a span", None),
+        (("publish", "t", "1", "--at", "2040-01-01T00:00"), 2, "time zone", None),
+        (("publish", "t", "{", "--as", "json"), 2, "not JSON", None),
+        (("publish", "t", "1", "--property", "x"), 2, "NAME=VALUE", None),
+        (("list", "--state", "odd"), 2, "odd", None),
+        (("reschedule", NOBODY), 2, "needs deliver_at or delay", None),
+        (("get", "x", "--server", NOWHERE), 69, "cannot reach", "halfpast dev"),
+        (("get", "x", "--server", "nowhere"), 2, "not the address", None),
+        (("nonsense",), 2, "No such command", None),
+        (("bench",), 2, "name one", "halfpast bench --list"),
+    ],
+)
+def test_errors_name_what_to_do(
+    suite: Suite, words: tuple[str, ...], code: int, text: str, hint: str | None
+) -> None:
+    done = CliRunner().invoke(app, words, env={"HALFPAST_URL": suite.address})
+    assert done.exit_code == code, done.stderr
+    assert text in done.stderr
+    if hint is not None:
+        assert hint in done.stderr
+
+
+def test_errors_as_json(suite: Suite) -> None:
+    done = halfpast("get", NOBODY, "--json", server=suite.address)
+    report = json.loads(done.stderr)
+    assert (report["status"], report["code"]) == (404, "unknown_event")
+    assert "halfpast list" in report["hint"]
+    assert done.stdout == ""
+
+
+def test_help_and_version() -> None:
+    assert "halfpast dev" in halfpast("--help").stdout
+    assert halfpast("version").stdout.startswith("halfpast ")
+    assert json.loads(halfpast("version", "--json").stdout)["version"]
+    assert halfpast("--version").stdout == halfpast("version").stdout
+
+
+def test_the_benchmarks_are_named() -> None:
+    assert "publish-single" in halfpast("bench", "--list").stdout
+    assert "publish-single" in json.loads(halfpast("bench", "--list", "--json").stdout)
+
+
+def test_the_command_starts_without_heavy_modules() -> None:
+    code = (
+        "import sys, halfpast_api.cli\n"
+        "heavy = {'aiohttp', 'rocksdict', 'sqlalchemy', 'msgspec', 'asyncio', 'uvloop'}"
+        "\nprint(sorted(heavy & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [PROGRAM[0], "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() in ("[]", "['asyncio']"), done.stdout
