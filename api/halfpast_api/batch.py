@@ -74,7 +74,9 @@ class BatchHandlers:
         self._source = source
         self._limits = limits
         self._reader = Reader(BatchBody, limits.depth_max)
-        self._loose_reader = Reader(LooseBatchBody, limits.depth_max)
+        self._loose_reader = Reader(
+            LooseBatchBody, limits.depth_max, frozenset({"events"})
+        )
         self._event_reader = Reader(BatchEventBody, limits.depth_max)
 
     async def publish(self, call: Call) -> Answer:

@@ -10,6 +10,7 @@ import msgspec
 
 from halfpast_api.problems import FieldProblem, Refusal, refuse_field
 from halfpast_api.strictness import (
+    DATA,
     check_depth,
     check_duplicates,
     check_utf8,
@@ -33,13 +34,17 @@ class Format(Enum):
 
 
 class Reader(Generic[T]):
-    """Reads bodies of one type. `depth_max` counts all levels of the JSON."""
+    """Reads bodies of one type. `depth_max` counts all levels of the JSON; within
+    `opaque` members nobody looks for keys given twice."""
 
-    def __init__(self, kind: type[T], depth_max: int) -> None:
+    def __init__(
+        self, kind: type[T], depth_max: int, opaque: frozenset[str] = DATA
+    ) -> None:
         self._json = msgspec.json.Decoder(kind)
         self._msgpack = msgspec.msgpack.Decoder(kind)
         self._fields = _field_names(kind)
         self._depth_max = depth_max
+        self._opaque = opaque
 
     def read(self, body: bytes, form: Format) -> T:
         """The struct. Raises Refusal."""
@@ -49,7 +54,7 @@ class Reader(Generic[T]):
             check_utf8(body)
             value = self._json.decode(body)
             check_depth(body, self._depth_max)
-            check_duplicates(body, value)
+            check_duplicates(body, value, self._opaque)
             return value
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise self._refusal(error, body, form) from None

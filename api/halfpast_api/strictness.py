@@ -12,7 +12,7 @@ import msgspec
 
 from halfpast_api.problems import Refusal, refuse_field
 
-DATA: Final = "data"  # the member that is the user's own, and not looked into
+DATA: Final = frozenset({"data"})  # the members that are the user's own
 _LEVEL_TABLE: Final = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _DEPTH_WORK_MAX: Final = 64 * 1024 * 1024  # bytes; bounds the time of one check
@@ -61,8 +61,10 @@ def too_deep(depth_max: int) -> Refusal:
     )
 
 
-def check_duplicates(body: bytes, understood: object) -> None:
-    """Raise Refusal if a key of ours is given twice; the user's `data` is his own.
+def check_duplicates(
+    body: bytes, understood: object, opaque: frozenset[str] = DATA
+) -> None:
+    """Raise Refusal if a key is given twice, but for keys within `opaque` members.
 
     `understood` is what the body was decoded to, without its defaults. If that
     encodes to as many bytes as the body has, nothing in the body was ignored.
@@ -70,7 +72,7 @@ def check_duplicates(body: bytes, understood: object) -> None:
     if len(_encode(understood)) == len(body):
         return
     compact = msgspec.json.format(body, indent=-1)
-    if (pointer := _find_duplicate(compact, "")) is not None:
+    if (pointer := _find_duplicate(compact, "", opaque)) is not None:
         name = pointer.rpartition("/")[2]
         raise refuse_field(
             "duplicate_key", pointer, f'"{name}" is given twice; give it once'
@@ -90,7 +92,9 @@ def _peels_off(levels: bytes, depth_max: int) -> bool:
     return not levels
 
 
-def _find_duplicate(compact: bytes | msgspec.Raw, at: str) -> str | None:
+def _find_duplicate(
+    compact: bytes | msgspec.Raw, at: str, opaque: frozenset[str]
+) -> str | None:
     """A pointer to the first key given twice, in an object without white space."""
     members = _members.decode(compact)
     size = 1 + sum(len(_encode(name)) + _size(raw) + 2 for name, raw in members.items())
@@ -99,14 +103,17 @@ def _find_duplicate(compact: bytes | msgspec.Raw, at: str) -> str | None:
     for name, raw in members.items():
         first = bytes(memoryview(raw)[:1])
         pointer = f"{at}/{_escaped(name)}"
-        if name == DATA:
+        if name in opaque:
             continue
-        if first == b"{" and (found := _find_duplicate(raw, pointer)) is not None:
+        if (
+            first == b"{"
+            and (found := _find_duplicate(raw, pointer, opaque)) is not None
+        ):
             return found
         if first == b"[":
             for index, item in enumerate(_items.decode(raw)):
                 if bytes(memoryview(item)[:1]) == b"{" and (
-                    found := _find_duplicate(item, f"{pointer}/{index}")
+                    found := _find_duplicate(item, f"{pointer}/{index}", opaque)
                 ):
                     return found
     return None

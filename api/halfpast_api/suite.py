@@ -1,12 +1,12 @@
 """The whole suite on one host: which processes there are and when each answers."""
 
 import asyncio
-import signal
 import socket
 import sys
 from collections.abc import Callable
 
 from halfpast_api.processes import Places
+from halfpast_api.shutdown import SIGNALS, ignore_echoes
 from halfpast_api.supervisor import GaveUp, Service, Supervisor
 
 PROBE_S = 2.0
@@ -26,9 +26,10 @@ def run_suite(
     async def main() -> None:
         supervisor = Supervisor(services(places, host, port), print_at_once)
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in SIGNALS:
             loop.add_signal_handler(number, supervisor.stop)
         await supervisor.run(lambda: ready(f"http://{_in_url(host)}:{port}"))
+        ignore_echoes()
 
     try:
         asyncio.run(main())

@@ -10,11 +10,13 @@ then waiting helps nobody. If the supervisor itself dies, so do its children (se
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from halfpast_api.deathwatch import supervisor_entry
+from halfpast_api.shutdown import Asked
 
 _LINE_SIZE_MAX = 64 * 1024
 
@@ -82,6 +84,7 @@ class Supervisor:
             _Kept(service, policy, self._pipe[0], width, write) for service in services
         ]
         self._stopping = asyncio.Event()
+        self._asked = Asked(time.monotonic)
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Keep the services; calls `ready` when all of them answer.
@@ -104,14 +107,16 @@ class Supervisor:
             await _first(stopping, *tasks)
         finally:
             stopping.cancel()
+            for kept in self._kept:
+                kept.stopping = True
             for kept, task in reversed(list(zip(self._kept, tasks, strict=False))):
                 await kept.stop(task)
             for fd in self._pipe:
                 os.close(fd)
 
     def stop(self) -> None:
-        """End all services gracefully; the second time, at once."""
-        if self._stopping.is_set():
+        """End all services gracefully; asked again, at once."""
+        if self._asked.again():
             for kept in self._kept:
                 kept.signal(signal.SIGKILL)
         self._stopping.set()
@@ -139,7 +144,7 @@ class _Kept:
         self._prefix = f"{service.name:<{width}} | "
         self._write = write
         self._process: asyncio.subprocess.Process | None = None
-        self._stopping = False
+        self.stopping = False
 
     @property
     def pid(self) -> int | None:
@@ -149,7 +154,7 @@ class _Kept:
         deaths = unready = 0
         while True:
             ready_for_s, status = await self._run_once()
-            if self._stopping:
+            if self.stopping:
                 return
             unready = unready + 1 if ready_for_s is None else 0
             if unready == self._policy.unready_max:
@@ -163,7 +168,6 @@ class _Kept:
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
         """End the process, gracefully if it can, and see its last line."""
-        self._stopping = True
         self.signal(signal.SIGTERM)
         if self._process is None:
             task.cancel()  # it pauses before a start
@@ -197,7 +201,7 @@ class _Kept:
             # Ctrl-C is for the supervisor alone, which then keeps the order.
             process_group=0,
         )
-        if self._stopping:
+        if self.stopping:
             self.signal(signal.SIGTERM)
         assert process.stdout is not None
         probing = asyncio.create_task(self._probe())

@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -148,10 +147,9 @@ def test_tail_begins_at_the_end_or_at_the_start(suite: Suite, topic: str) -> Non
         text=True,
     )
     while tail.poll() is None:  # until it has begun, nothing that comes is shown
-        new = answer(suite, "publish", topic, "2")
+        answer(suite, "publish", topic, "2")
     output, _ = tail.communicate(timeout=30)
     assert json.loads(output)["data"] == 2
-    assert new["id"] != old["id"]
 
 
 def test_tail_in_a_group_acknowledges(suite: Suite, topic: str) -> None:

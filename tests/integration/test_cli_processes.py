@@ -37,6 +37,10 @@ def stored(suite: Suite, event_id: str) -> object:
         return client.get(event_id).data
 
 
+def until_gone(pid: int) -> None:
+    until(lambda: not is_alive(pid))
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_dev_keeps_its_data_and_ends_gracefully(
     tmp_path: Path, number: signal.Signals
@@ -125,7 +129,7 @@ def test_up_starts_again_what_dies(tmp_path: Path) -> None:
             event_id = publish(suite, service)
             before = children_of(suite.pid)[service]
             os.kill(before, signal.SIGKILL)
-            until(lambda pid=before: not is_alive(pid))
+            until_gone(before)
             assert stored(suite, publish(suite, "again")) == "again"
             assert stored(suite, event_id) == service
         deaths = [line for line in suite.lines if "SIGKILL; starting it again" in line]

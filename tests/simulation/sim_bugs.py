@@ -80,7 +80,7 @@ class RoundsDown(DelayCore):
 
     def __init__(self, index: Index, clock: Clock, config: ChronosConfig) -> None:
         super().__init__(index, clock, config)
-        wheel = self.horizon._wheel
+        wheel = self.horizon._wheel  # pyright: ignore[reportPrivateUsage]
         insert = wheel.insert
 
         def rounded(deadline_ms: int, handle: int) -> None:

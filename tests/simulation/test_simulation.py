@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.sim_bugs import BUGS
 from tests.simulation.sim_world import run
 
-RUNS = int(os.environ.get("HALFPAST_SIMULATION_RUNS", "400"))
+RUNS = int(os.environ.get("HALFPAST_SIMULATION_RUNS", "2400"))
 BUG_RUNS = 300
 
 # Seeds that once found a bug, kept for ever.

@@ -149,8 +149,9 @@ class World:
         place: int = 0,
     ) -> bytes:
         """A message with an id of its own, the first of a block of its own."""
-        self.events += 1
-        number = (self.events if block is None else block) << 14 | place
+        if block is None:
+            block = self.events = self.events + 1
+        number = block << 14 | place
         event_id = (self.clock.now_ms << 80 | number).to_bytes(16, "big")
         return encode_record(
             kind, event_id=event_id, tag=tag, body=body, born_ms=self.clock.now_ms
@@ -179,7 +180,11 @@ class World:
     ) -> Appended:
         """One request with a message per body."""
         info = self.topic(topic)
-        records = [self.record(body, tag=tag) for body in bodies]
+        self.events += 1
+        records = [
+            self.record(body, tag=tag, block=self.events, place=place)
+            for place, body in enumerate(bodies)
+        ]
         return self.append([Run(info.id, queue, records)])
 
     # --- consuming ------------------------------------------------------------
