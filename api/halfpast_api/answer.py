@@ -77,7 +77,7 @@ class Answer(web.StreamResponse):
         elif http_minor == 0:
             extra += "Connection: keep-alive\r\n"
         return (
-            f"HTTP/1.{http_minor} {_STATUS_TEXTS[self._status]}\r\n"
+            f"HTTP/1.1 {_STATUS_TEXTS[self._status]}\r\n"
             f"Content-Type: {self._type}\r\n"
             f"Content-Length: {len(self.content)}\r\n"
             f"Date: {_http_date(int(time.time()))}\r\n"

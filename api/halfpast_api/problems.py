@@ -137,6 +137,7 @@ _ADVICE: Final = {
     "unknown_event": "; check the id, it may also have been forgotten after its time",
 }
 _RETRY_AFTER_S: Final = 1
+_SERVICES_SAY: Final = KINDS.keys() - {"internal"}
 
 
 class Refusal(Exception):
@@ -181,8 +182,8 @@ def as_refusal(error: Exception) -> Refusal | None:
     """What was raised on purpose, as a Refusal; None for anything else."""
     if isinstance(error, Refusal):
         return error
-    if isinstance(error, CoreError | MetadataError) and error.code in KINDS:
-        code = error.code
+    code = getattr(error, "code", "")
+    if isinstance(error, CoreError | MetadataError) and code in _SERVICES_SAY:
         detail = str(error) + _ADVICE.get(code, "")
         headers: list[tuple[str, str]] = []
         if KINDS[code].status == 503:

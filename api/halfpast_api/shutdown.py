@@ -1,8 +1,8 @@
 """How a service process ends: asked to, or because a part of it has failed.
 
-Asked (SIGTERM, SIGHUP, Ctrl-C): its parts close in reverse order, and what was accepted is
-finished. Asked again a second later: at once. A failed part ends the process at
-once as well: the disk is what counts, and a start reads it anew.
+Asked (SIGTERM, SIGHUP, Ctrl-C): its parts close in reverse order, and what was
+accepted is finished. Asked again a second later: at once. A failed part ends the
+process at once as well: the disk is what counts, and a start reads it anew.
 """
 
 import asyncio

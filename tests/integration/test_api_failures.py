@@ -133,14 +133,3 @@ async def test_events_flow_while_the_metadata_is_away(tmp_path: Path) -> None:
         reply = await api.put("/v1/topics/orders", {"queues": 8})
         assert (reply.status, reply.code) == (503, "metadata_unavailable")
         assert (await api.get("/v1/topics")).body["topics"][0]["name"] == "orders"
-
-
-async def test_a_failed_store_is_told_until_the_process_ends(tmp_path: Path) -> None:
-    async with (
-        real_services(tmp_path) as (broker, delay),
-        serve(broker, delay, tmp_path) as api,
-    ):
-        await api.publish("orders", data=1)
-        await broker.close()
-        reply = await api.post(EVENTS, {"data": 1})
-        assert (reply.status, reply.code) == (503, "store_failed")
