@@ -96,10 +96,9 @@ class Connection(web.RequestHandler):
 
     def time_out(self, refusal: Refusal) -> None:
         """Tell the client what it failed to do in time, and hang up."""
-        transport = self.transport
+        if self.transport is not None:
+            _say_goodbye(self.transport, refusal)
         self.force_close()
-        if transport is not None:
-            _say_goodbye(transport, refusal)
 
     def abort(self) -> None:
         """Hang up at once, on a client that does not read."""

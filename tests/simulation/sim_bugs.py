@@ -124,6 +124,13 @@ class ForgetsCancels(DelayCore):
         return super().apply_slice(frame, start, stop)
 
 
+class HoldsTooLittle(DelayCore):
+    """The log is given up although the index has not noted how far it is."""
+
+    def save_position(self) -> int:
+        return self.position
+
+
 Planted = dict[str, Any]
 BUGS: dict[str, Planted] = {
     "acknowledges before fsync": {"durable": False},
@@ -135,6 +142,7 @@ BUGS: dict[str, Planted] = {
     "idempotency keys lost on restart": {"make_store": ForgetsKeys},
     "fence ignored": {"make_store": IgnoresFence},
     "fires what is being decided": {"make_core": IgnoresClaims},
+    "log given up too early": {"make_core": HoldsTooLittle},
     "cancels lost on restart": {"make_core": ForgetsCancels},
 }
 

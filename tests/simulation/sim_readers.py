@@ -3,7 +3,6 @@
 import contextlib
 from typing import TYPE_CHECKING
 
-from tests.simulation.sim_checks import stored_messages
 from tests.simulation.sim_model import demand
 from tests.simulation.sim_settings import GROUP, TOPICS
 
@@ -83,10 +82,13 @@ class Readers:
             )
             self._world.drain_store()
             self._model.settled.update(place for place, _ in self.held)
-        messages = {(m.queue, m.offset) for m in stored_messages(self._world.store)}
+        observer = self._world.observer
+        messages = {(m.queue, m.offset) for m in observer.messages()}
         settled = self._places(self._model.settled)
         demand(messages >= settled, 6, f"from nowhere: {settled - messages}")
-        missing = messages - settled - self._places(self._model.maybe_settled)
+        kept_from = self._world.store.log.start
+        kept = {(m.queue, m.offset) for m in observer.messages(kept_from)}
+        missing = kept - settled - self._places(self._model.maybe_settled)
         demand(not missing, 6, f"never consumed: {missing}")
 
     @staticmethod

@@ -20,3 +20,14 @@ STORE = StoreConfig(
 CHRONOS = ChronosConfig(
     lookahead_ms=400, near_count_max=6, load_count=3, fire_count=4, fire_in_flight=2
 )
+# Segments so small, and kept so briefly, that most of the log is gone at the end.
+FORGETFUL_STORE = StoreConfig(
+    log=LogConfig(
+        segment_size=4096,
+        frame_size=1024,
+        frame_size_max=4096,
+        reserve_size=256,
+        retention_ms=60,
+    ),
+    lanes=LanesConfig(send_message_thread_pool_nums=2),
+)
