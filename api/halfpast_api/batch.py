@@ -114,7 +114,7 @@ class BatchHandlers:
                 raise
             return self._read_one_by_one(call, refusal)
         self._check_count(len(batch.events))
-        return _Batch(batch.events, batch.atomic)
+        return _Batch(batch.events, batch.atomic is True)
 
     def _read_one_by_one(self, call: Call, first: Refusal) -> "_Batch":
         loose = call.read(self._loose_reader)

@@ -5,8 +5,8 @@ consumer. With --group it takes part in the group: what it shows is acknowledged
 """
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
+from types import TracebackType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +18,6 @@ from halfpast_api.cli_times import show_moment, show_span
 if TYPE_CHECKING:
     import halfpast
 
-Show = Callable[["halfpast.Message"], None]
 POLL = timedelta(seconds=20)
 LOOK_AGAIN_S = 0.5
 
@@ -44,38 +43,49 @@ def tail(
 ) -> None:
     """Show each delivery, and how late it was. Ends with Ctrl-C."""
 
+    view = View(count, as_json=as_json)
+
     async def work(client: "halfpast.Client") -> None:
-        shown = asyncio.Event()
-        left = count
-
-        def show(message: "halfpast.Message") -> None:
-            nonlocal left
-            if shown.is_set():
-                return
-            print_json(message) if as_json else print_line(delivery_line(message))
-            if left is not None:
-                left -= 1
-                if left == 0:
-                    shown.set()
-
+        if group is not None:
+            await follow_group(client, group, topic, view)
+            return
         reading = asyncio.create_task(
-            follow_topic(client, topic, show, from_start=from_start)
-            if group is None
-            else follow_group(client, group, topic, show)
+            follow_topic(client, topic, view, from_start=from_start)
         )
-        waiting = asyncio.create_task(shown.wait())
-        await asyncio.wait((reading, waiting), return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        reading.cancel()
-        await asyncio.wait((reading,))
-        if not reading.cancelled():
+        enough = asyncio.create_task(view.enough.wait())
+        await asyncio.wait((reading, enough), return_when=asyncio.FIRST_COMPLETED)
+        enough.cancel()
+        if reading.done():
             reading.result()
+        reading.cancel()
 
     with_client(server, work, as_json=as_json, patience_s=60.0)
 
 
+class View:
+    """What the user sees: at most `count` messages, None for no end."""
+
+    def __init__(self, count: int | None, *, as_json: bool) -> None:
+        self.enough = asyncio.Event()
+        self._left = count
+        self._as_json = as_json
+
+    def wanted(self, most: int) -> int:
+        """How many messages to ask for."""
+        return most if self._left is None else min(most, self._left)
+
+    def show(self, message: "halfpast.Message") -> None:
+        if self.enough.is_set():
+            return
+        print_json(message) if self._as_json else print_line(delivery_line(message))
+        if self._left is not None:
+            self._left -= 1
+            if self._left == 0:
+                self.enough.set()
+
+
 async def follow_topic(
-    client: "halfpast.Client", topic: str, show: Show, *, from_start: bool
+    client: "halfpast.Client", topic: str, view: View, *, from_start: bool
 ) -> None:
     """Show what comes into any queue of the topic; waits for one that is not there."""
     import halfpast
@@ -92,21 +102,33 @@ async def follow_topic(
             await asyncio.sleep(LOOK_AGAIN_S)
     # Whoever waited for the topic wants to see its first message.
     begin = from_start or waited
-    async with asyncio.TaskGroup() as reading:
-        for queue in described.queues:
-            offset = queue.min_offset if begin else queue.max_offset
-            reading.create_task(_follow_queue(client, topic, queue.queue, offset, show))
+    offsets = {
+        queue.queue: queue.min_offset if begin else queue.max_offset
+        for queue in described.queues
+    }
+    away = _Away()
+    await asyncio.gather(
+        *(
+            _follow_queue(client, topic, queue, offset, view, away)
+            for queue, offset in offsets.items()
+        )
+    )
 
 
 async def follow_group(
-    client: "halfpast.Client", group: str, topic: str, show: Show
+    client: "halfpast.Client", group: str, topic: str, view: View
 ) -> None:
     """Show and acknowledge what the group gets."""
-    while True:
-        messages = await client.pop(group, topic, wait=POLL)
-        for message in messages:
-            show(message)
-        await client.ack(group, messages)
+    away = _Away()
+    while not view.enough.is_set():
+        with away:
+            messages = await client.pop(
+                group, topic, wait=POLL, max_messages=view.wanted(32)
+            )
+            for message in messages:
+                view.show(message)
+            await client.ack(group, messages)
+        await away.pause()
 
 
 def delivery_line(message: "halfpast.Message") -> str:
@@ -124,10 +146,48 @@ def delivery_line(message: "halfpast.Message") -> str:
 
 
 async def _follow_queue(
-    client: "halfpast.Client", topic: str, queue: int, offset: int, show: Show
+    client: "halfpast.Client",
+    topic: str,
+    queue: int,
+    offset: int,
+    view: View,
+    away: "_Away",
 ) -> None:
     while True:
-        page = await client.pull(topic, queue, offset, max_messages=100, wait=POLL)
-        for message in page.messages:
-            show(message)
-        offset = page.next_offset
+        with away:
+            page = await client.pull(topic, queue, offset, max_messages=100, wait=POLL)
+            for message in page.messages:
+                view.show(message)
+            offset = page.next_offset
+        await away.pause()
+
+
+class _Away:
+    """Waits out a server that is being restarted, once it has answered before."""
+
+    def __init__(self) -> None:
+        self._is_away = False
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        import halfpast
+
+        was_away, self._is_away = self._is_away, False
+        if not isinstance(error, halfpast.ServerUnreachable | halfpast.OutcomeUnknown):
+            return False
+        if not was_away:
+            typer.echo(f"{error}; waiting", err=True)
+        self._is_away = True
+        return True
+
+    async def pause(self) -> None:
+        """Before the next try; no time at all if the server has answered."""
+        if self._is_away:
+            await asyncio.sleep(LOOK_AGAIN_S)

@@ -11,7 +11,6 @@ def due_ms(
     deliver_at: str | None,
     delay: str | None,
     delay_ms: int | None,
-    *,
     accepted_ns: int,
     max_delay_ms: int,
 ) -> int:

@@ -223,13 +223,7 @@ class EventEncoder:
         ):
             due: int = self._now_ms + delay_ms  # nearly all of a large batch
         else:
-            due = due_ms(
-                deliver_at,
-                delay,
-                delay_ms,
-                accepted_ns=self._accepted_ns,
-                max_delay_ms=max_delay_ms,
-            )
+            due = due_ms(deliver_at, delay, delay_ms, self._accepted_ns, max_delay_ms)
         record = _join(
             (
                 _pack(

@@ -35,10 +35,10 @@ class BatchEventBody(EventBody, kw_only=True, gc=False):
 
 
 class BatchBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """`atomic`: all of them or none, where one is refused."""
+    """`atomic`: all of them or none, where one is refused. Unset means false."""
 
     events: list[BatchEventBody]
-    atomic: bool = False
+    atomic: bool | UnsetType = UNSET
 
 
 class LooseBatchBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

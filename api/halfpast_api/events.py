@@ -94,8 +94,8 @@ class EventHandlers:
             body.deliver_at,
             body.delay,
             body.delay_ms,
-            accepted_ns=self._now_ns(),
-            max_delay_ms=self._settings.topic_settings(topic).max_delay_ms,
+            self._now_ns(),
+            self._settings.topic_settings(topic).max_delay_ms,
         )
         changed = await self._delay.reschedule(Reschedule(event_id, due, expected))
         return await self._answer(call, changed)

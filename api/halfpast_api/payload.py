@@ -81,7 +81,7 @@ def properties_bytes(properties: Raw | UnsetType, form: Format) -> bytes:
     try:
         if form is Format.JSON:
             values = _json_map.decode(properties)
-            check_duplicates(bytes(properties), values)
+            check_duplicates(bytes(properties), values, _json_map.decode)
         else:
             values = _msgpack_map.decode(properties)
     except msgspec.DecodeError:

@@ -2,9 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -41,6 +41,9 @@ class Reader(Generic[T]):
         self, kind: type[T], depth_max: int, opaque: frozenset[str] = DATA
     ) -> None:
         self._json = msgspec.json.Decoder(kind)
+        self._as_given: Callable[[bytes], object] = msgspec.json.Decoder(
+            _as_given(kind)
+        ).decode
         self._msgpack = msgspec.msgpack.Decoder(kind)
         self._fields = _field_names(kind)
         self._depth_max = depth_max
@@ -54,7 +57,7 @@ class Reader(Generic[T]):
             check_utf8(body)
             value = self._json.decode(body)
             check_depth(body, self._depth_max)
-            check_duplicates(body, value, self._opaque)
+            check_duplicates(body, value, self._as_given, self._opaque)
             return value
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise self._refusal(error, body, form) from None
@@ -119,6 +122,24 @@ def _field_names(kind: type[msgspec.Struct]) -> list[str]:
             if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
                 names.extend(_field_names(inner))
     return names
+
+
+def _as_given(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """The same struct, but it keeps apart what is given as null or as its default
+    from what is not given."""
+    fields: list[tuple[str, Any, Any]] = [
+        (it.encode_name, _within_lists(it.type) | msgspec.UnsetType, msgspec.UNSET)
+        for it in msgspec.structs.fields(kind)
+    ]
+    return msgspec.defstruct(kind.__name__, fields)
+
+
+def _within_lists(kind: Any) -> Any:
+    if get_origin(kind) is list:
+        (inner,) = get_args(kind)
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            return list[_as_given(inner)]  # type: ignore[misc]
+    return kind
 
 
 def _and(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ each check has a cheap form that clears nearly every body.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -62,16 +63,23 @@ def too_deep(depth_max: int) -> Refusal:
 
 
 def check_duplicates(
-    body: bytes, understood: object, opaque: frozenset[str] = DATA
+    body: bytes,
+    understood: object,
+    as_given: Callable[[bytes], object],
+    opaque: frozenset[str] = DATA,
 ) -> None:
     """Raise Refusal if a key is given twice, but for keys within `opaque` members.
 
-    `understood` is what the body was decoded to, without its defaults. If that
-    encodes to as many bytes as the body has, nothing in the body was ignored.
+    `understood` is what the body was decoded to. If that encodes to as many bytes as
+    the body has, nothing in the body was ignored. White space and what was given as
+    null also make a difference, so then `as_given` decodes it once more, in a way
+    that keeps nulls. Never do more bytes come out than went in.
     """
     if len(_encode(understood)) == len(body):
         return
     compact = msgspec.json.format(body, indent=-1)
+    if len(_encode(as_given(compact))) == len(compact):
+        return
     if (pointer := _find_duplicate(compact, "", opaque)) is not None:
         name = pointer.rpartition("/")[2]
         raise refuse_field(

@@ -30,7 +30,8 @@ class Horizon:
         self._index = index
         self._config = config
         self._wheel = TimingWheel(now_ms)
-        self._end = b"T"
+        self._end = keys.timers_until(-1)
+        self._exhausted = False  # nothing in the wheel was due when last asked
         self._key_of: dict[int, bytes] = {}
         self._handle_of: dict[bytes, int] = {}
         self._handles = 0
@@ -75,22 +76,26 @@ class Horizon:
                 found.append(key)
             if not self._wheel.behind:
                 break
+        self._exhausted = len(found) < limit
         return found
 
-    def next_ms(self) -> int | None:
-        """When to look again; None while the wheel is empty."""
-        return self._wheel.next_deadline_ms()
+    def next_ms(self) -> int:
+        """When to look again: something in the wheel may be due, or behind it."""
+        behind_ms = keys.timer_due_ms(self._end)
+        near_ms = self._wheel.next_deadline_ms()
+        return behind_ms if near_ms is None else min(near_ms, behind_ms)
 
     def load(self, now_ms: int) -> bool:
-        """Load one slice of what is due next, if there is room.
+        """Load one slice of what is due next, if there is room or it cannot wait.
 
-        True if there may be more to load at once.
+        True if there may be more to load, or to drop, at once.
         """
         config = self._config
         self._drop_slice()
         until = keys.timers_until(now_ms + config.lookahead_ms)
-        if self._end >= until or len(self._key_of) >= config.near_count_max:
-            return False
+        full = len(self._key_of) >= config.near_count_max
+        if self._end >= until or (full and not self._is_late(now_ms)):
+            return bool(self._dropping)
         count = self._slice_count
         found = self._index.scan(self._end, until, count)
         for key, _ in found:
@@ -103,12 +108,18 @@ class Horizon:
         self._end = found[-1][0] + b"\0"
         return True
 
-    @property
-    def wants_load(self) -> bool:
-        """Whether the wheel has run so low that loading should not wait."""
-        return len(self._key_of) < self._config.near_count_max // 2
+    def wants_load(self, now_ms: int) -> bool:
+        """Whether loading should not wait."""
+        runs_low = len(self._key_of) < self._config.near_count_max // 2
+        return runs_low or self._is_late(now_ms)
+
+    def _is_late(self, now_ms: int) -> bool:
+        """Whether something behind the horizon may be due, and before anything in
+        the wheel: that may be full of what it has yet to drop."""
+        return self._exhausted and keys.timer_due_ms(self._end) <= now_ms
 
     def _insert(self, key: bytes) -> None:
+        self._exhausted = False
         self._handles = (self._handles + 1) & 0xFF_FFFF_FFFF
         self._handle_of[key] = self._handles
         self._key_of[self._handles] = key

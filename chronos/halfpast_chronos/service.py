@@ -59,7 +59,6 @@ from .tick import Tick
 ROLE = "chronos"
 FOLLOW_WAIT_MS = 1_000
 RETRY_S = 0.1
-CLOSE_WAIT_S = 5.0
 FORGET_COUNT = 50
 UNSURE = (ConnectionLost, Unavailable, RemoteFailure, StoreFailed)
 
@@ -146,7 +145,7 @@ class DelayService:
         self._live = False
         self._tick.close()
         if on_the_way := self._in_flight | self._commands:
-            await asyncio.wait(on_the_way, timeout=CLOSE_WAIT_S)
+            await asyncio.wait(on_the_way, timeout=5)
         tasks = [*self._tasks, *self._in_flight, *self._commands]
         for task in tasks:
             task.cancel()
@@ -219,8 +218,9 @@ class DelayService:
             task.add_done_callback(self._sent)
             self._loop.call_soon(self._fire_due)
             return
-        if self._core.horizon.wants_load:
-            self._core.horizon.load(self._core.now_ms())
+        now_ms = self._core.now_ms()
+        if self._core.horizon.wants_load(now_ms):
+            self._core.horizon.load(now_ms)
         self._tick.set(self._core.horizon.next_ms())
 
     def _may_fire(self) -> bool:
@@ -255,9 +255,9 @@ class DelayService:
             self._core.refused(firing)
             if isinstance(error, TooEarly):
                 self._pause(error.early_ms / 1000)
-                return
-            log.warning("firing refused, will retry", error=str(error))
-            self._pause(RETRY_S)
+            else:
+                log.warning("firing refused, will retry", error=str(error))
+                self._pause(RETRY_S)
 
     def _pause(self, seconds: float) -> None:
         """Fire nothing for a while."""

@@ -68,12 +68,13 @@ def read_manifest(folder: Path) -> Manifest:
         version = int(found["format_version"])
         if version > FORMAT_VERSION:
             raise NewerFormat(str(folder), version, FORMAT_VERSION)
+        salt = int(found["salt"])
+        if version < 1 or not 0 <= salt < 1 << 32:
+            raise ValueError("a number is out of its range")
         return Manifest(
-            format_version=version,
-            store_id=str(found["store_id"]),
-            salt=int(found["salt"]),
+            format_version=version, store_id=str(found["store_id"]), salt=salt
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ForeignFolder(str(folder), f"{MANIFEST} is broken: {error}") from error
 
 

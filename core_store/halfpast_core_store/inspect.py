@@ -165,8 +165,9 @@ def inspect_segment(
             found.damaged_at = position
             report.problems.append(
                 f"segment {segment.name} is damaged at {position}, and intact frames "
-                f"follow at {candidate}: restore it from a backup; the broker will "
-                "not start, since it would have to cut off acknowledged data"
+                f"follow at {candidate}: restore it from a backup. What is damaged "
+                "is refused when it is read, and a start that has to replay it "
+                "fails, since it would have to cut off acknowledged data"
             )
             break
     return position

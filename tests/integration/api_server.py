@@ -5,7 +5,7 @@
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,7 +144,7 @@ class Api:
 @asynccontextmanager
 async def serve(
     broker: Broker, delay: DelayServer, folder: Path, config: ApiConfig | None = None
-) -> AsyncIterator[Api]:
+) -> AsyncGenerator[Api]:
     """The API on given services."""
     async with AsyncExitStack() as stack:
         metadata = await MetadataStore.open(f"sqlite:///{folder}/metadata.sqlite")
@@ -158,7 +158,7 @@ async def serve(
 @asynccontextmanager
 async def real_services(
     folder: Path,
-) -> AsyncIterator[tuple[BrokerService, DelayService]]:
+) -> AsyncGenerator[tuple[BrokerService, DelayService]]:
     """A broker and a Delay Server on a data folder."""
     async with AsyncExitStack() as stack:
         broker = await BrokerService.open(folder, SMALL_STORE)
@@ -171,7 +171,7 @@ async def real_services(
 @asynccontextmanager
 async def running_api(
     folder: Path, config: ApiConfig | None = None
-) -> AsyncIterator[Api]:
+) -> AsyncGenerator[Api]:
     """Everything, in this process."""
     async with (
         real_services(folder) as (broker, delay),

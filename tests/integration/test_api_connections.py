@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ POST = b"POST /v1/topics/orders/events HTTP/1.1\r\nHost: x\r\n"
 @asynccontextmanager
 async def hasty_api(
     folder: Path, services: StubServices | None = None, **limits: Any
-) -> AsyncIterator[Api]:
+) -> AsyncGenerator[Api]:
     services = services or StubServices()
     config = ApiConfig(port=0, connections=replace(HASTY, **limits))
     async with serve(services.broker, services.delay, folder, config) as api:
@@ -69,7 +69,7 @@ class Line:
 
 
 @asynccontextmanager
-async def line(api: Api, sent: bytes = b"") -> AsyncIterator[Line]:
+async def line(api: Api, sent: bytes = b"") -> AsyncGenerator[Line]:
     reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
     try:
         writer.write(sent)

@@ -152,11 +152,15 @@ def test_tail_begins_at_the_end_or_at_the_start(suite: Suite, topic: str) -> Non
     assert json.loads(output)["data"] == 2
 
 
-def test_tail_in_a_group_acknowledges(suite: Suite, topic: str) -> None:
-    published = answer(suite, "publish", topic, "1")
-    shown = answer(suite, "tail", topic, "--group", "g", "-n", "1")
-    assert shown["id"] == published["id"]
-    assert halfpast("pop", "g", topic, "--json", server=suite.address).stdout == ""
+def test_tail_in_a_group_acknowledges_what_it_shows(suite: Suite, topic: str) -> None:
+    ids = {answer(suite, "publish", topic, str(number))["id"] for number in range(3)}
+    shown = halfpast(
+        "tail", topic, "--group", "g", "-n", "2", "--json", server=suite.address
+    )
+    seen = {json.loads(line)["id"] for line in shown.stdout.splitlines()}
+    assert len(seen) == 2
+    rest = answer(suite, "pop", "g", topic, "--max", "10")
+    assert seen | {rest["id"]} == ids
 
 
 @pytest.mark.parametrize(

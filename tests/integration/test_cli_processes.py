@@ -88,6 +88,29 @@ def test_a_newcomer_sees_what_to_try(tmp_path: Path) -> None:
     assert shown[5].startswith("  halfpast tail hello --server http://127.0.0.1:")
 
 
+def test_tail_waits_out_a_killed_server(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    first = Suite("dev", tmp_path, "--port", port).wait_ready()
+    publish(first, "first")
+    tail = subprocess.Popen(
+        [*PROGRAM, "tail", "t", "-n", "2", "--from-start", "--server", first.address],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert tail.stdout is not None
+    assert "first" in tail.stdout.readline()
+    first.stop(signal.SIGKILL)
+    assert tail.stderr is not None
+    assert "waiting" in tail.stderr.readline()
+    with Suite("dev", tmp_path, "--port", port) as second:
+        publish(second, "second")
+        output, _ = tail.communicate(timeout=30)
+    assert tail.returncode == 0
+    assert "second" in output
+
+
 def test_a_folder_cannot_be_used_twice(tmp_path: Path) -> None:
     with Suite("dev", tmp_path, "--port", "0") as first:
         second = halfpast("dev", "--data", str(tmp_path), "--port", "0")

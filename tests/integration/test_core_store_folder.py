@@ -121,5 +121,5 @@ def test_a_broken_manifest_is_refused_and_left_alone(
 
 def test_a_log_without_a_manifest_is_not_given_a_new_one(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
-    with pytest.raises(ForeignFolder, match="no halfpast.json"):
+    with pytest.raises(ForeignFolder, match=r"no halfpast\.json"):
         open_manifest(tmp_path, RNG)

@@ -25,10 +25,13 @@ class Outer(msgspec.Struct, omit_defaults=True):
     atomic: bool = False
 
 
+DECODE = msgspec.json.Decoder(Outer).decode
+
+
 def duplicates(body: bytes) -> list[str]:
     """Pointers to what is given twice."""
     try:
-        check_duplicates(body, msgspec.json.decode(body, type=Outer))
+        check_duplicates(body, DECODE(body), DECODE)
     except Refusal as refusal:
         is_it = refusal.code == "duplicate_key"
         return [error.pointer for error in refusal.errors] if is_it else [refusal.code]
@@ -68,9 +71,11 @@ def test_depth_is_counted_exactly(
         return b" " * 300 + opening * count + b"1" + closing * count
 
     def depth(value: Any) -> int:
-        if isinstance(value, dict):
-            value = list(value.values())
-        return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
+        if hasattr(value, "values"):
+            value = value.values()
+        elif not hasattr(value, "append"):
+            return 0
+        return 1 + max(map(depth, value), default=0)
 
     count = 1
     while depth(json.loads(nested(count))) <= depth_max:

@@ -7,7 +7,7 @@ from halfpast_chronos.config import ChronosConfig
 from halfpast_chronos.horizon import SLICE_MIN, SLICE_SIZE, Horizon
 from halfpast_core_store.memory_index import MemoryIndex
 
-SMALL = {"near_count_max": 10, "load_count": 3, "fire_count": 4}
+SMALL: dict[str, int] = {"near_count_max": 10, "load_count": 3, "fire_count": 4}
 
 
 class Timers:
@@ -83,7 +83,7 @@ def test_a_new_earlier_timer_goes_straight_into_the_wheel() -> None:
         line.schedule(number, START_MS + number)
     line.load()
     line.schedule(1, START_MS + 1)
-    assert line.core.horizon.next_ms() is not None
+    assert line.core.horizon.next_ms() == START_MS + 1
     line.clock.advance(1)
     firing = line.core.fire()
     assert firing is not None
@@ -137,6 +137,38 @@ def test_drawing_back_never_moves_the_horizon_forward() -> None:
     timers.store(*[timer(300 + n, 5) for n in range(10)])
     timers.store(timer(400, 5))
     assert behind in timers.take_all(START_MS + 2000)
+
+
+def test_a_wheel_full_of_far_timers_hides_none_that_is_due() -> None:
+    # Drawn back into what is due now, with only far ones left in the wheel.
+    line = Line(near_count_max=10, load_count=3)
+    line.load()
+    for number in range(10):
+        line.schedule(number, START_MS + 1023)
+    records = [schedule_record(n, START_MS) for n in range(10, 22)]
+    line.append_records(records)
+    line.follow()
+    horizon = line.core.horizon
+    for _ in range(12):
+        firing = line.core.fire()
+        if firing is not None:
+            line.send(firing)
+        elif horizon.wants_load(line.now_ms):
+            horizon.load(line.now_ms)
+        if len(line.arrivals) < 12:
+            assert horizon.next_ms() <= line.now_ms
+    assert len(line.arrivals) == 12
+
+
+def test_the_alarm_is_set_for_what_lies_behind_the_horizon() -> None:
+    timers = Timers(near_count_max=1, load_count=1)
+    timers.horizon.load(START_MS)
+    assert timers.horizon.next_ms() > START_MS
+    timers = Timers(near_count_max=1, load_count=1)
+    timers.store(timer(1, 10), timer(2, 10), timer(3, 20))
+    timers.horizon.load(START_MS)
+    timers.fire(timer(1, 10))
+    assert timers.horizon.next_ms() == START_MS + 10
 
 
 def test_slices_are_dropped_while_others_fire() -> None:

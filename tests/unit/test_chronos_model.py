@@ -300,7 +300,8 @@ class SkippingMachine(DelayMachine):
         def load(now_ms: int) -> bool:
             more = Horizon.load(horizon, now_ms)
             if more:
-                horizon._end = keys.timers_until(now_ms)  # pyright: ignore[reportPrivateUsage]
+                end = max(horizon._end, keys.timers_until(now_ms))  # pyright: ignore[reportPrivateUsage]
+                horizon._end = end  # pyright: ignore[reportPrivateUsage]
             return more
 
         horizon.load = load  # type: ignore[method-assign]
