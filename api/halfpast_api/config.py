@@ -8,6 +8,8 @@ from halfpast_core_store.record import BODY_SIZE_MAX
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
+ID_BLOCK_SIZE: Final = 10_000
+"""Events of one request have consecutive ids; a block has room for so many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +31,15 @@ class BodyLimits:
     held_max: int = 256 * MIB
     """All bodies that are being received at one time."""
 
-    batch_count_max: int = 10_000
-    """Events in one batch; an id block has room for no more than 16,384."""
+    batch_count_max: int = ID_BLOCK_SIZE
+    """Events in one batch; no more than an id block has room for."""
 
     depth_max: int = 128
     """Levels of nesting in JSON."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.batch_count_max <= ID_BLOCK_SIZE:
+            raise ValueError(f"batch_count_max must be 1 to {ID_BLOCK_SIZE}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,11 @@ class Connection(web.RequestHandler):
         """Tell the client what it failed to do in time, and hang up."""
         if self.transport is not None:
             _say_goodbye(self.transport, refusal)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close, without a word."""
+        self.stage = Stage.BUSY  # there is nothing to look after any more
         self.force_close()
 
     def abort(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from halfpast_api.config import ID_BLOCK_SIZE
 from halfpast_api.due_time import due_ms
 from halfpast_api.event_body import EventBody
 from halfpast_api.event_id import id_text
@@ -40,7 +41,6 @@ from halfpast_core_store.record import (
 )
 from halfpast_core_store.topics import SYS_SCHEDULE
 
-ID_BLOCK_SIZE: Final = 10_000
 REFUSED: Final = -1
 
 _pack = HEADER.pack

@@ -16,13 +16,6 @@ from halfpast_api.watchdog import Watchdog
 from halfpast_chronos.delay_server import DelayServer
 from halfpast_core_store.broker import Broker, BrokerStatus, Empty
 
-# Gauges that are 0 while a service answers but cannot do its work.
-_WORKS = {"broker": "store_writable", "delay": "delay_server_ready"}
-_WHY = {
-    "store_writable": "the disk is above its high watermark, or the store has failed",
-    "delay_server_ready": "the Delay Server is catching up with the log",
-}
-
 
 class AliveView(msgspec.Struct):
     """The process answers."""
@@ -30,13 +23,16 @@ class AliveView(msgspec.Struct):
     status: str = "ok"
 
 
-class ReadyView(msgspec.Struct):
-    """All that requests need answers. With `stale` metadata events flow by the last
-    known settings."""
+class ReadyView(msgspec.Struct, kw_only=True):
+    """All that requests need answers.
 
-    status: str
+    A `read_only` broker takes no events, since its disk is full, but consumers go
+    on. With `stale` metadata events flow by the last known settings.
+    """
+
+    status: str = "ready"
     broker: str
-    delay: str
+    delay: str = "ok"
     metadata: str
 
 
@@ -85,7 +81,10 @@ class HealthHandlers:
                 headers=[("Retry-After", "1")],
             )
         stale = self._freshness.stale_since_ms is not None
-        view = ReadyView("ready", "ok", "ok", "stale" if stale else "ok")
+        full = _gauge(statuses["broker"], "store_writable") == 0
+        view = ReadyView(
+            broker="read_only" if full else "ok", metadata="stale" if stale else "ok"
+        )
         return call.answer(200, view)
 
     async def metrics(self, call: Call) -> Answer:
@@ -139,5 +138,10 @@ def _reason(name: str, status: BrokerStatus | Exception) -> str:
     """Why a service cannot be used, empty if it can."""
     if isinstance(status, Exception):
         return str(status) or repr(status)
-    gauge = _WORKS[name]
-    return "" if status.gauges.get(gauge, 1.0) else _WHY[gauge]
+    if name == "delay" and _gauge(status, "delay_server_ready") == 0:
+        return "the Delay Server is catching up with the log"
+    return ""
+
+
+def _gauge(status: BrokerStatus | Exception, name: str) -> float | None:
+    return status.gauges.get(name) if isinstance(status, BrokerStatus) else None

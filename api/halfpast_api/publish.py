@@ -8,14 +8,21 @@ import msgspec
 from halfpast_api import headers
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
-from halfpast_api.encoding import EventEncoder, Seed, encode_events, row_of
+from halfpast_api.encoding import (
+    Encoded,
+    EventEncoder,
+    Row,
+    Seed,
+    encode_events,
+    row_of,
+)
 from halfpast_api.event_body import EventBody
 from halfpast_api.event_id import id_text
 from halfpast_api.idempotency import REPLAYED, dedup_of, seed_of
 from halfpast_api.problems import refuse_field
-from halfpast_api.reading import Reader
+from halfpast_api.reading import Format, Reader
 from halfpast_api.times import NS_PER_MS, due_ms_of, render_instant
-from halfpast_api.topic_directory import TopicDirectory
+from halfpast_api.topic_directory import Topic, TopicDirectory
 from halfpast_chronos.delay_server import DelayServer, Replace
 from halfpast_core_store.broker import Append, Broker
 from halfpast_core_store.record import RecordFlag
@@ -69,18 +76,15 @@ class PublishHandlers:
         seed = self._source.seed()
         dedup = dedup_of(call, f"event\0{name}", seed)
         topic = await self._directory.to_write(name)
-        topics = {name: topic}
-        encoded = encode_events([row], topics, seed, call.form)
-        for refusal in encoded.refusals.values():
-            raise refusal
+        encoded = _encode(row, topic, seed, call.form)
         request = Append(encoded.runs, dedup=dedup, durable=topic.is_durable)
         appended = await self._broker.append(request)
-        due_ms = encoded.dues_ms[0]
         extra: list[tuple[str, str]] = []
         if appended.replayed is not None:
             seed = seed_of(appended, seed)
-            due_ms = encode_events([row], topics, seed, call.form).dues_ms[0]
+            encoded = _encode(row, topic, seed, call.form)
             extra.append(REPLAYED)
+        due_ms = encoded.dues_ms[0]
         view = _view(id_text(seed.base_id), name, due_ms, seed.accepted_ns)
         if due_ms:
             extra.append(("ETag", '"1"'))
@@ -120,6 +124,13 @@ class PublishHandlers:
         view.version = event.version
         extra = [("ETag", f'"{event.version}"'), ("Location", f"/v1/events/{view.id}")]
         return call.answer(201 if replaced.created else 200, view, extra)
+
+
+def _encode(row: Row, topic: Topic, seed: Seed, form: Format) -> Encoded:
+    encoded = encode_events([row], {topic.name: topic}, seed, form)
+    for refusal in encoded.refusals.values():
+        raise refusal
+    return encoded
 
 
 def _view(event_id: str, topic: str, due_ms: int, accepted_ns: int) -> PublishedView:

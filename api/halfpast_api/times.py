@@ -6,6 +6,7 @@ up, so that nothing is ever due before the moment that was asked for.
 """
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Final
@@ -35,6 +36,11 @@ def parse_instant(text: str) -> int:
 
     Times before 1970 give negative numbers.
     """
+    if len(text) == 24 and text[4:20:3] == "--T::." and text[23] == "Z":
+        with suppress(ValueError):  # as we write it ourselves: the quick way
+            since = datetime.fromisoformat(text) - _EPOCH
+            ms = since.days * _DAY_MS + since.seconds * 1000
+            return ms + since.microseconds // 1000
     zoned = text[-1:] in ("Z", "z")
     head, tail = (text[:-1], "+00:00") if zoned else (text[:-6], text[-6:])
     stamp, dot, fraction = head[:19], head[19:20], head[20:]

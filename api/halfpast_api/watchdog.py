@@ -77,7 +77,7 @@ class Watchdog:
                     connection.time_out(self._too_slow())
             elif stage == Stage.IDLE and waited_s > limits.idle_timeout_s:
                 self.ended["idle"] += 1
-                connection.force_close()
+                connection.hang_up()
             self._look_after_writing(connection, now_s)
 
     def _look_after_writing(self, connection: Connection, now_s: float) -> None:

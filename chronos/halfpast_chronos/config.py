@@ -15,8 +15,8 @@ class ChronosConfig:
     near_count_max: int = 100_000
     """How many timers the wheel holds; the rest waits in RocksDB."""
 
-    load_count: int = 2_000
-    """How many timers are loaded in one go: a few milliseconds of work."""
+    load_count: int = 500
+    """How many timers are loaded in one go: a millisecond of work."""
 
     fire_count: int = 500
     """How many timers fire in one atomic frame."""

@@ -38,6 +38,10 @@ from .horizon import Horizon
 from .lateness import Lateness
 
 READ_COUNT = 25
+FIRED_COUNT = 100  # timers in one FIRED record, which is applied in one go
+
+
+SCHEDULE = int(RecordKind.SCHEDULE)
 
 
 @dataclass(slots=True)
@@ -95,7 +99,7 @@ class DelayCore:
         batch = self.index.batch()
         fresh: list[bytes] = []
         for data in frame.records[start:stop]:
-            if data[4] == RecordKind.SCHEDULE:
+            if data[4] == SCHEDULE:
                 self._apply_schedule(batch, data, frame.stored_ms, fresh, released)
                 continue
             # The others read what has been written before, so write that now.
@@ -143,7 +147,7 @@ class DelayCore:
     ) -> None:
         head = HEADER.unpack_from(data)
         event_id = head[6]
-        timer = keys.timer(head[8], event_id)
+        timer = keys.TIMER_KEY.pack(b"T", head[8], event_id)
         key = data[HEADER_SIZE : HEADER_SIZE + head[11]] if head[11] else b""
         batch.put(timer, data)
         batch.put(b"E" + event_id, encode_scheduled(head, key, stored_ms))
@@ -364,12 +368,22 @@ class DelayCore:
 def fire_request(
     queues: dict[tuple[int, int], list[bytes]], fired: list[bytes]
 ) -> Append:
-    """Messages for their queues and the record that their timers have fired."""
-    record = encode_record(RecordKind.FIRED, body=b"".join(fired))
-    runs = [Run(topic, queue, records) for (topic, queue), records in queues.items()]
-    runs.append(Run(SYS_FIRED, 0, [record]))
+    """Messages for their queues and the records that their timers have fired."""
+    records = [
+        encode_record(RecordKind.FIRED, body=b"".join(fired[at : at + FIRED_COUNT]))
+        for at in range(0, len(fired), FIRED_COUNT)
+    ]
+    runs = [Run(topic, queue, some) for (topic, queue), some in queues.items()]
+    runs.append(Run(SYS_FIRED, 0, records))
     due_max_ms = max(keys.timer_due_ms(key) for key in fired)
     return Append(runs, Lane.SYSTEM, due_max_ms=due_max_ms)
+
+
+def timer_count(record: bytes) -> int:
+    """How many timers a record is about: what it costs to apply."""
+    if record[4] != RecordKind.FIRED:
+        return 1
+    return (len(record) - HEADER_SIZE) // keys.TIMER_SIZE
 
 
 def happening_of(record: Record) -> Happening:

@@ -13,8 +13,11 @@ from halfpast_core_store.record import Record, RecordFlag
 from .delay_server import Event, EventState, Happening
 
 FIXED = struct.Struct("<BIQQQIBBH")
+FRESH = struct.Struct("<BIQQQIBBHBQ")  # the same with one entry, and no key
 ENTRY = struct.Struct("<BQ")
 TIMELINE_MAX = 32
+SCHEDULED = int(EventState.SCHEDULED)
+ACCEPTED = int(Happening.SCHEDULED)
 
 
 @dataclass(slots=True)
@@ -123,18 +126,17 @@ def encode_scheduled(record_head: tuple[int, ...], key: bytes, stored_ms: int) -
 
     `record_head` is a record's unpacked header.
     """
-    return (
-        FIXED.pack(
-            EventState.SCHEDULED,
-            record_head[10] or 1,
-            record_head[8],
-            record_head[7],
-            0,
-            record_head[4],
-            1 if record_head[2] & RecordFlag.UPSERT else 0,
-            1,
-            len(key),
-        )
-        + ENTRY.pack(Happening.SCHEDULED, stored_ms)
-        + key
+    fresh = FRESH.pack(
+        SCHEDULED,
+        record_head[10] or 1,
+        record_head[8],
+        record_head[7],
+        0,
+        record_head[4],
+        1 if record_head[2] & RecordFlag.UPSERT else 0,
+        1,
+        len(key),
+        ACCEPTED,
+        stored_ms,
     )
+    return fresh + key if key else fresh

@@ -1,15 +1,15 @@
 """Following the log: the broker's frames applied to the core, in order, in slices."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from halfpast_core_store.broker import Broker, Follow, FollowedFrame
 from halfpast_core_store.record import Family
 
 from .claim_waiters import ClaimWaiters
-from .core import DelayCore
+from .core import DelayCore, timer_count
 
-APPLY_COUNT = 400
+APPLY_COUNT = 100  # timers: a millisecond of work, in which the loop stands still
 
 
 class Follower:
@@ -54,14 +54,22 @@ class Follower:
         Whoever does this may be cancelled between two slices; the next one goes on
         there. Beginning anew would release claims that others hold by now.
         """
-        if frame.position < self._core.position:
-            return
-        count = len(frame.records)
-        for start in range(self._applied_count, max(count, 1), APPLY_COUNT):
-            stop = start + APPLY_COUNT
+        while frame.position >= self._core.position:
+            start = self._applied_count
+            stop = slice_end(frame.records, start)
             released = self._core.apply_slice(frame, start, stop)
-            self._applied_count = stop if stop < count else 0
+            self._applied_count = stop if stop < len(frame.records) else 0
             for claim in released:
                 self._waiters.wake(claim)
-            if stop < count:
+            if self._applied_count:
                 await asyncio.sleep(0)
+
+
+def slice_end(records: Sequence[bytes], start: int) -> int:
+    """Where a slice that begins at `start` ends: at one record at least."""
+    count = 0
+    for at in range(start, len(records)):
+        count += timer_count(records[at])
+        if count >= APPLY_COUNT:
+            return at + 1
+    return len(records)

@@ -20,6 +20,7 @@ from .config import ChronosConfig
 
 SAMPLE_COUNT = 999
 SLICE_MIN = 32
+DROPS_PER_INSERT = 4
 SLICE_SIZE = 1024 * 1024
 
 
@@ -51,11 +52,12 @@ class Horizon:
     def add_many(self, new: Iterable[bytes]) -> None:
         """Timers have been stored."""
         end = self._end
+        before = len(self._key_of)
         for key in new:
             if key < end and key not in self._handle_of:
                 self._insert(key)
         if self._dropping:
-            self._drop_slice()
+            self._drop_slice(DROPS_PER_INSERT * (len(self._key_of) - before))
         elif len(self._key_of) > 2 * self._config.near_count_max:
             self._draw_back()
 
@@ -91,7 +93,7 @@ class Horizon:
         True if there may be more to load, or to drop, at once.
         """
         config = self._config
-        self._drop_slice()
+        self._drop_slice(config.load_count)
         until = keys.timers_until(now_ms + config.lookahead_ms)
         full = len(self._key_of) >= config.near_count_max
         if self._end >= until or (full and not self._is_late(now_ms)):
@@ -138,8 +140,9 @@ class Horizon:
         self._end = min(self._end, sample[len(sample) // 2])
         self._dropping = list(self._handle_of)
 
-    def _drop_slice(self) -> None:
-        count = self._config.load_count
+    def _drop_slice(self, count: int) -> None:
+        if not count:
+            return
         for key in self._dropping[-count:]:
             if key >= self._end:
                 self.discard(key)

@@ -38,6 +38,8 @@ from .ports import Disk
 from .segment import Segment, find_magic, open_segments, segment_name, wipe
 
 VERIFIED_COUNT_MAX = 65_536
+NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
+DISK_FULL = "the disk is full; free space or add a larger disk"
 
 
 @dataclass(slots=True)
@@ -90,7 +92,7 @@ class CommitLog:
         ends before `applied_end`: then the last frame is no unfinished write.
         """
         if not self.segments:
-            self.segments.append(self._create_segment(position))
+            self.segments.append(self._must_create(position))
         self._trusted_from = position
         segment = self._segment_at(position)
         while True:
@@ -102,7 +104,7 @@ class CommitLog:
             if header.flags & FLAG_END:
                 position = segment.end
                 if segment is self.segments[-1]:
-                    self.segments.append(self._create_segment(position))
+                    self.segments.append(self._must_create(position))
                 segment = self._segment_at(position)
                 continue
             yield header, frame
@@ -230,9 +232,9 @@ class CommitLog:
             self._next = self._create_segment(self.segments[-1].end)
             self._next_error = ""
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in NO_ROOM:
                 raise
-            self._next_error = "the disk is full; free space or add a larger disk"
+            self._next_error = DISK_FULL
 
     @property
     def needs_next(self) -> bool:
@@ -248,6 +250,14 @@ class CommitLog:
         )
         segment.file.write(position - segment.base, seal_frame(end, self._salt))
         segment.file.sync()
+
+    def _must_create(self, base: int) -> Segment:
+        try:
+            return self._create_segment(base)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise StoreFull(self._config.segment_size, DISK_FULL) from error
 
     def _create_segment(self, base: int) -> Segment:
         name = segment_name(base)

@@ -20,7 +20,7 @@ from .broker import (
     SettleResult,
     TopicInfo,
 )
-from .errors import UnknownTopic
+from .errors import StoreFull, UnknownTopic
 from .group_plan import Plan
 from .group_state import GroupState, OffsetsBody
 from .pop_planner import PopPlanner
@@ -31,6 +31,8 @@ from .store import Store
 from .topics import dead_letter_topic
 
 PLAN_SIZE_MAX = 10 * 1024 * 1024  # dead letters are most of it
+PLAN_SIZE = 128 * 1024  # without them
+PLAN_SIZE_EACH = 192  # and for every message or receipt
 
 PlanDone = Callable[[Plan | Exception], None]
 Wake = Callable[[int], None]
@@ -52,22 +54,32 @@ class Consumers:
             raise UnknownTopic(name)
         return info
 
-    def begin(self, group: str, topic: TopicInfo, now_ms: int) -> Plan:
-        """An empty plan, having made sure that it can be submitted.
+    def begin(
+        self, group: str, topic: TopicInfo, now_ms: int, count: int, buries: bool
+    ) -> Plan:
+        """An empty plan for `count` messages, having made sure that it can be
+        submitted. Where the disk is too full for dead letters the rest goes on.
 
         A group that is not known yet is created by the plan. Raises Overloaded
         and StoreFull, before anything has changed.
         """
         store = self._store
         store.groups.trim()
-        frame_size_max = store.log.frame_size_max
-        store.admit(Lane.CONSUME, min(PLAN_SIZE_MAX, frame_size_max // 4))
+        quarter = store.log.frame_size_max // 4
+        small = min(PLAN_SIZE + count * PLAN_SIZE_EACH, quarter)
+        try:
+            store.admit(Lane.CONSUME, min(PLAN_SIZE_MAX, quarter) if buries else small)
+        except StoreFull:
+            if not buries:
+                raise
+            buries = False
+            store.admit(Lane.CONSUME, small)
         number = store.registry.group(group)
         records: list[bytes] = []
         if number is None:
             number, record = store.registry.draft_group(group, now_ms)
             records.append(record)
-        plan = Plan(store.groups.state(number, topic.id))
+        plan = Plan(store.groups.state(number, topic.id), buries)
         plan.registry.extend(records)
         return plan
 
@@ -76,7 +88,7 @@ class Consumers:
         else when to ask again: when the next hidden one comes back, at once if there
         is more to look through, 2**63 if nothing is hidden."""
         topic = self.topic(request.topic)
-        plan = self.begin(request.group, topic, now_ms)
+        plan = self.begin(request.group, topic, now_ms, request.count, True)
         planner = PopPlanner(self._store.groups, plan, request, now_ms)
         try:
             planner.take(topic.queue_count)
@@ -127,7 +139,8 @@ class Consumers:
         if topic is None:
             collector.part([], [])
             return
-        plan = self.begin(request.group, topic, now_ms)
+        buries = request.action == SettleAction.NACK
+        plan = self.begin(request.group, topic, now_ms, len(receipts), buries)
         planner = SettlePlanner(self._store.groups, plan, request, topic.name, now_ms)
         try:
             planner.settle(receipts)
@@ -154,7 +167,9 @@ class Consumers:
         self, request: CommitOffsets, now_ms: int, done: PlanDone
     ) -> None:
         """Set where a group goes on."""
-        plan = self.begin(request.group, self.topic(request.topic), now_ms)
+        count = len(request.offsets)
+        topic = self.topic(request.topic)
+        plan = self.begin(request.group, topic, now_ms, count, False)
         plan.add(RecordKind.OFFSETS, OffsetsBody(request.offsets))
         self._submit(plan, request.group, done, now_ms)
 

@@ -18,6 +18,8 @@ class Plan:
     """Records to append together, the index's changes, and the answer."""
 
     state: GroupState
+    buries: bool = False
+    """Whether there is room for dead letters."""
     records: list[bytes] = field(default_factory=lambda: [])
     changes: list[Change] = field(default_factory=lambda: [])
     delivered: list[Delivered] = field(default_factory=lambda: [])

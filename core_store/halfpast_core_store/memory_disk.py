@@ -93,8 +93,7 @@ class MemoryFile:
         self._check_open()
         seen = self._image.seen
         for start in range(offset, len(seen), len(ZEROES)):
-            piece = seen[start : start + len(ZEROES)]
-            if piece != ZEROES[: len(piece)]:
+            if any(seen[start : start + len(ZEROES)]):
                 return start
         return None
 

@@ -1,7 +1,7 @@
 """Requests that wait for a frame, and a frame on its way to the disk."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .broker import Append, Appended
 from .commit_log import LogWrite
@@ -23,7 +23,7 @@ class Pending:
     size: int
     done: Done
     changes: Sequence[Change] = ()
-    waiters: list[Done] = field(default_factory=lambda: [])
+    waiters: Sequence[Done] = ()
     answered: bool = False
 
     def answer(self, answer: Answer) -> None:

@@ -13,6 +13,7 @@ from .record import HEADER, RecordKind, decode_record, tag_hash
 
 SCAN_MAX = 2_000  # messages that a filter may pass over in one pop
 SCAN_COUNT = 100
+RECORDS_MAX = 200  # check points that one pop may change
 TAG_HASH = 9  # its place in the record header
 
 
@@ -37,7 +38,10 @@ class PopPlanner:
         state = self._plan.state
         while self._more() and not self._plan.dead:
             point = state.visible(self._now_ms)
-            if point is None:
+            if point is None or (self._dying(point) and not self._plan.buries):
+                break
+            if len(self._plan.records) >= RECORDS_MAX:
+                self.cut = True
                 break
             self._take_again(point)
         in_flight_max = self._request.policy.in_flight_max
@@ -55,7 +59,7 @@ class PopPlanner:
     def _take_again(self, point: CheckPoint) -> None:
         """Offer the messages of a check point that ran out again."""
         request, plan, groups = self._request, self._plan, self._groups
-        dying = point.attempt >= request.policy.attempts_max
+        dying = self._dying(point)
         size_max = self._groups.dead_size_max if dying else self._size
         places = point.open_indexes()
         if not dying:
@@ -70,6 +74,9 @@ class PopPlanner:
             claims: list[Claim] = [(point.pop_id, [i for i, _ in kept])]
             taken = [queued for _, queued in kept]
             self._add(point.queue, point.attempt + 1, taken, -1, claims)
+
+    def _dying(self, point: CheckPoint) -> bool:
+        return point.attempt >= self._request.policy.attempts_max
 
     def _take_new(self, queue: int) -> None:
         """Take messages behind the cursor; those that the filter refuses are

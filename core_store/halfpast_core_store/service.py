@@ -6,7 +6,7 @@ syncs a message. A failed sync sets `failed`, after which the process must end.
 """
 
 import asyncio
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -170,19 +170,6 @@ class BrokerService:
         if self.failed.done() or self._closing:
             raise StoreFailed("the broker is shutting down")
 
-    def _future_done(
-        self, future: asyncio.Future[Answer]
-    ) -> Callable[[Answer | Exception], None]:
-        def done(answer: Answer | Exception) -> None:
-            if future.done():  # the caller has gone
-                return
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
-
-        return done
-
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000
 
@@ -191,7 +178,7 @@ class BrokerService:
     async def append(self, request: Append) -> Appended:
         self._check()
         future: asyncio.Future[Appended] = self._loop.create_future()
-        self._store.submit(request, self._future_done(future))
+        self._store.submit(request, partial(tell, future))
         if not self._kick_due:
             self._kick_due = True
             self._loop.call_soon(self._kick)
@@ -295,7 +282,7 @@ class BrokerService:
         while True:
             future: asyncio.Future[Plan] = self._loop.create_future()
             now_ms = self._now_ms()
-            next_ms = self._consumers.pop(request, now_ms, self._future_done(future))
+            next_ms = self._consumers.pop(request, now_ms, partial(tell, future))
             if self._store.lanes:
                 self._wake_committer()
             if next_ms is None:
@@ -312,7 +299,7 @@ class BrokerService:
     async def settle(self, request: Settle) -> Settled:
         self._check()
         future: asyncio.Future[Plan] = self._loop.create_future()
-        self._consumers.settle(request, self._now_ms(), self._future_done(future))
+        self._consumers.settle(request, self._now_ms(), partial(tell, future))
         self._wake_committer()
         plan = await future
         return Settled(plan.results)
@@ -328,9 +315,7 @@ class BrokerService:
                 begin = self._store.queues.begin(topic.id, queue_id)
                 raise OffsetOutOfRange(offset, begin, end)
         future: asyncio.Future[Plan] = self._loop.create_future()
-        self._consumers.commit_offsets(
-            request, self._now_ms(), self._future_done(future)
-        )
+        self._consumers.commit_offsets(request, self._now_ms(), partial(tell, future))
         self._wake_committer()
         await future
         return Empty()
@@ -388,3 +373,13 @@ class BrokerService:
     def _kept(self, error: Exception | None) -> None:
         if error is not None:
             self._fail(f"a segment could not be prepared or deleted: {error}")
+
+
+def tell(future: asyncio.Future[Answer], answer: Answer | Exception) -> None:
+    """Tell whoever awaits the future, if anybody still does."""
+    if future.done():
+        return
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)

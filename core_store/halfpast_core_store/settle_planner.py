@@ -71,7 +71,7 @@ class SettlePlanner:
             return
         # What is too much for one frame is buried by the next pop instead.
         plan, groups = self._plan, self._groups
-        room = groups.dead_size_max if not plan.dead else 0
+        room = groups.dead_size_max if plan.buries and not plan.dead else 0
         kept, lost = groups.still_kept(plan.state, point, places, room)
         groups.bury(plan, point, kept, request.group, self._topic, "nack")
         if lost:

@@ -182,7 +182,7 @@ class Store:
         if waiting is not None:
             assert waiting.request.dedup is not None
             same_request(waiting.request.dedup, asked)
-            waiting.waiters.append(done)
+            waiting.waiters = (*waiting.waiters, done)
             return True
         found = self._dedup.find(asked)
         if found is None:

@@ -24,7 +24,7 @@ SYSTEM_TOPICS: dict[str, int] = {
     "TRANS_CHECK_MAX_TIME": TRANS_CHECK_MAX_TIME,
 }
 
-FAMILY_OF_TOPIC: dict[int, Family] = {
+FAMILY_OF_TOPIC: dict[int, int] = {
     SYS_TOPICS: Family.REGISTRY,
     SYS_SCHEDULE: Family.TIMERS,
     SYS_FIRED: Family.TIMERS,
@@ -57,6 +57,6 @@ def dead_letter_topic(group: str) -> str:
     return (DEAD_LETTER_PREFIX + group)[:NAME_LENGTH_MAX]
 
 
-def family_of_topic(topic_id: int) -> Family:
+def family_of_topic(topic_id: int) -> int:
     """Who has to look at the records of a topic."""
     return FAMILY_OF_TOPIC.get(topic_id, Family.MESSAGES)

@@ -1,7 +1,7 @@
 """A broker on a real folder, spoken to directly or over a unix socket."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from halfpast_core_store.service import BrokerService
 
 MIB = 1024 * 1024
 SMALL = StoreConfig(
-    log=LogConfig(segment_size=4 * MIB, frame_size_max=4 * MIB, reserve_size=MIB // 4),
+    log=LogConfig(segment_size=4 * MIB, frame_size_max=4 * MIB, reserve_size=MIB // 2),
     index_write_buffer=MIB,
     index_cache=MIB,
 )
@@ -83,7 +83,7 @@ class Rig:
 
 
 @asynccontextmanager
-async def open_rig(folder: Path, over_socket: bool) -> AsyncIterator[Rig]:
+async def open_rig(folder: Path, over_socket: bool) -> AsyncGenerator[Rig]:
     rig = Rig(folder, over_socket)
     await rig.open()
     try:

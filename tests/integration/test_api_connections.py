@@ -247,10 +247,21 @@ async def test_bad_chunks_are_refused(api: Api, chunks: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", [b"/v1/events?topic=\xff", b"/v1/events/\xc3\xa9", b"/\xff", b"*"]
+    "target",
+    [
+        *(
+            b"GET /v1/events?topic=\xff",
+            b"GET /v1/events/\xc3\xa9",
+            b"GET /\xff",
+            b"GET *",
+        ),
+        *(b"GET //healthz", b"GET http://[::1/healthz", b"GET http://x"),
+        *(b"GET /v1/events?%ff=1", b"GET /v1/events/a%zz", b"GET /healthz#x"),
+        *(b"OPTIONS *", b"CONNECT example.com:80"),
+    ],
 )
 async def test_strange_targets_are_refused(api: Api, target: bytes) -> None:
-    request = b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    request = target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     assert (await api.raw(request)).startswith(b"HTTP/1.1 4")
 
 

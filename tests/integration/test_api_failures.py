@@ -84,7 +84,9 @@ async def test_an_unexpected_error_is_logged_once_and_not_shown(
 
 
 async def test_being_ready_needs_the_services(api: Api, services: StubServices) -> None:
-    assert (await api.get("/readyz")).status == 200
+    services.gauges["store_writable"] = 0.0
+    reply = await api.get("/readyz")
+    assert (reply.status, reply.body["broker"]) == (200, "read_only")
     services.gauges["delay_server_ready"] = 0.0
     reply = await api.get("/readyz")
     assert (reply.status, reply.code) == (503, "not_ready")

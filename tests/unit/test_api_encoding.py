@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from halfpast_api.config import BodyLimits
 from halfpast_api.encoding import (
     REFUSED,
     Encoded,
@@ -346,3 +347,9 @@ def test_deep_msgpack_is_refused() -> None:
     refusal = encoded.refusals[0]
     assert isinstance(refusal, Refusal)
     assert refusal.code == "too_deep"
+
+
+@pytest.mark.parametrize("count", [0, 10_001])
+def test_a_batch_may_not_be_configured_larger_than_its_block_of_ids(count: int) -> None:
+    with pytest.raises(ValueError, match="1 to 10000"):
+        BodyLimits(batch_count_max=count)

@@ -1,6 +1,11 @@
 """Bodies become structs, or problems that point to what is wrong."""
 
+import json
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from halfpast_api.event_body import BatchBody, EventBody
 from halfpast_api.problems import Refusal
@@ -152,3 +157,43 @@ def test_bad_msgpack_is_refused(packed: bytes, code: str) -> None:
 )
 def test_paths_become_pointers(path: str, pointer: str) -> None:
     assert pointer_of(path) == pointer
+
+
+VALID = (
+    b'{"events":[{"topic":"t","data":{"a":[1,"\\u00e9"]},"key":"k","delay":"PT5S",'
+    b'"properties":{"a":"b"}},{"topic":"t","data_base64":"AP8=","delay_ms":5}]}'
+)
+
+
+@given(st.binary(max_size=100))
+def test_no_bytes_make_it_fail_in_another_way(body: bytes) -> None:
+    for form in Format:
+        for reader in (EVENT, BATCH):
+            with suppress(Refusal):
+                reader.read(body, form)
+
+
+@given(st.integers(0, len(VALID)), st.integers(0, len(VALID)), st.binary(max_size=5))
+def test_no_damage_makes_it_fail_in_another_way(
+    start: int, end: int, put: bytes
+) -> None:
+    with suppress(Refusal):
+        BATCH.read(VALID[:start] + put + VALID[end:], Format.JSON)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    )
+)
+def test_any_json_is_data(data: object) -> None:
+    text = json.dumps(data, ensure_ascii=True)
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+        json.dumps(data, allow_nan=False)
+    except ValueError:
+        return  # half characters and NaN are not JSON
+    event = EVENT.read(f'{{"data":{text}}}'.encode(), Format.JSON)
+    assert bytes(event.data) == text.encode()  # type: ignore[arg-type]

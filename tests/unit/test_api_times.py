@@ -1,5 +1,6 @@
 """Times and durations: what is taken, what is refused, and never too early."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
@@ -172,3 +173,10 @@ def test_a_duration_is_exact_and_rounded_up(
 @given(st.integers(0, 2**62))
 def test_a_due_time_is_the_first_millisecond_not_before(ns: int) -> None:
     assert (due_ms_of(ns) - 1) * 1_000_000 < ns <= due_ms_of(ns) * 1_000_000
+
+
+@given(st.text() | st.from_regex(r"[-0-9PTDHMSZ:.+]{0,30}", fullmatch=True))
+def test_no_text_makes_it_fail_in_another_way(text: str) -> None:
+    for parse in (parse_instant, parse_duration):
+        with suppress(BadTime):
+            parse(text)

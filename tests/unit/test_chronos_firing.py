@@ -1,9 +1,16 @@
 """Timers fire once, in order, and never early."""
 
 import pytest
-from tests.unit.chronos_line import START_MS, TOPIC, Line, event_id
+from tests.unit.chronos_line import (
+    START_MS,
+    TOPIC,
+    Line,
+    event_id,
+    schedule_record,
+)
 
 from halfpast_chronos import keys
+from halfpast_chronos.core import timer_count
 from halfpast_chronos.delay_server import EventState, Happening
 from halfpast_core_store.broker import Lane
 from halfpast_core_store.errors import TooEarly
@@ -238,3 +245,18 @@ def test_the_counters_tell_what_happened() -> None:
     assert line.core.counters()["cancelled_total"] == 0
     assert line.core.gauges()["timers_in_wheel"] == 1
     assert line.core.gauges()["delay_applied_position"] == line.log_end
+
+
+def test_the_record_of_a_large_firing_comes_in_pieces() -> None:
+    # Each is applied in one go, in which the event loop stands still.
+    line = Line()
+    line.append_records([schedule_record(n, START_MS) for n in range(250)])
+    line.follow()
+    line.load()
+    firing = line.core.fire()
+    assert firing is not None
+    records = firing.request.runs[-1].records
+    assert [timer_count(record) for record in records] == [100, 100, 50]
+    line.send(firing)
+    assert not line.core.claims
+    assert line.core.fired_count == 250

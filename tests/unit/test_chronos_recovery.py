@@ -14,6 +14,7 @@ from tests.unit.chronos_line import (
 from halfpast_chronos import keys
 from halfpast_chronos.core import DelayCore
 from halfpast_chronos.decisions import (
+    Command,
     decide_cancel,
     decide_replace,
     decide_reschedule,
@@ -165,15 +166,18 @@ def claims_of(kind: str) -> tuple[Line, Sequence[bytes]]:
         assert firing is not None
         line.append(firing.request)
         return line, [event_id(1)]
-    decision = {
-        "cancel": lambda: decide_cancel(line.core, Cancel(event_id(1))),
-        "move": lambda: decide_reschedule(line.core, Reschedule(event_id(1), 1)),
-        "replace": lambda: decide_replace(
-            line.core, Replace(own_record(2, START_MS, b"own"))
-        ),
-    }[kind]()
-    line.append(decision.request)  # type: ignore[union-attr]
-    return line, decision.claims  # type: ignore[union-attr]
+    decision = decide(line, kind)
+    assert isinstance(decision, Command)
+    line.append(decision.request)
+    return line, decision.claims
+
+
+def decide(line: Line, kind: str) -> object:
+    if kind == "cancel":
+        return decide_cancel(line.core, Cancel(event_id(1)))
+    if kind == "move":
+        return decide_reschedule(line.core, Reschedule(event_id(1), 1))
+    return decide_replace(line.core, Replace(own_record(2, START_MS, b"own")))
 
 
 @pytest.mark.parametrize("kind", ["fire", "cancel", "move", "replace"])

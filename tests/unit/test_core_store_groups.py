@@ -16,6 +16,7 @@ from halfpast_core_store.broker import (
     SettleAction,
     SettleResult,
 )
+from halfpast_core_store.config import LogConfig, StoreConfig
 from halfpast_core_store.errors import CorruptLog, StoreFull, UnknownTopic
 from halfpast_core_store.group_plan import Plan
 from halfpast_core_store.group_state import CheckPoint, GroupState
@@ -40,8 +41,17 @@ def bodies(messages: Sequence[Delivered]) -> list[bytes]:
     return [decode_record(message.record).body for message in messages]
 
 
-def popped(world: World, **options: int) -> list[bytes]:
-    return bodies(world.pop(policy=POLICY, **options).delivered)
+def popped(
+    world: World,
+    *,
+    count: int = 32,
+    invisible_ms: int = 10_000,
+    size_max: int = 1 << 20,
+) -> list[bytes]:
+    plan = world.pop(
+        count=count, invisible_ms=invisible_ms, size_max=size_max, policy=POLICY
+    )
+    return bodies(plan.delivered)
 
 
 def codes(results: Sequence[SettleResult]) -> list[str]:
@@ -408,6 +418,26 @@ def test_many_large_messages_die_in_several_frames(by_nack: bool) -> None:
     assert in_flight(world) == 0
 
 
+def test_without_room_for_dead_letters_the_rest_goes_on() -> None:
+    size = 2 * 1024 * 1024
+    log = LogConfig(segment_size=size, frame_size_max=size)
+    world = World(StoreConfig(log=log))
+    for i in range(3):
+        world.publish([b"%d" % i])
+    policy = GroupPolicy(attempts_max=1)
+    (poison,) = world.pop(count=1, policy=policy).delivered
+    world.disk.space = 2 * size
+    fill_up(lambda: world.publish([bytes(20_000)]))
+    world.clock.advance(10_000)
+    assert bodies(world.pop(count=2, policy=policy).delivered) == [b"1", b"2"]
+    assert codes(world.settle(NACK, [poison.receipt], policy=policy)) == [""]
+    assert dead_letters(world) == []
+    world.disk.space = None
+    world.store.log.prepare_next()
+    world.pop(count=1, policy=policy)
+    assert bodies(dead_letters(world)) == [b"0"]
+
+
 # --- filters ----------------------------------------------------------------------
 
 
@@ -430,8 +460,11 @@ def test_a_filter_that_wants_nothing_moves_on_durably() -> None:
 
 
 def test_tags_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def collide(tag: bytes) -> int:
+        return 7
+
     for module in ("record", "pop_planner"):
-        monkeypatch.setattr(f"halfpast_core_store.{module}.tag_hash", lambda _: 7)
+        monkeypatch.setattr(f"halfpast_core_store.{module}.tag_hash", collide)
     world = World()
     world.publish([b"0"], tag=b"a")
     world.publish([b"1"], tag=b"b")

@@ -61,9 +61,10 @@ def test_phase_two_has_four_times_the_share(send_size: int, end_size: int) -> No
         for i in range(50):
             lanes.put(lane, (lane, i), sizes[lane])
     for _ in range(500):
-        for lane, _ in lanes.take(100):
-            served[Lane(lane)] += sizes[Lane(lane)]
-            lanes.put(lane, (lane, 0), sizes[Lane(lane)])  # saturated
+        for number, _ in lanes.take(100):
+            lane = Lane(number)
+            served[lane] += sizes[lane]
+            lanes.put(lane, (lane, 0), sizes[lane])  # saturated
     ratio = served[Lane.END_TRANSACTION] / served[Lane.SEND]
     assert 3.6 < ratio < 4.4
 

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
+    MultipleResults,
     RuleBasedStateMachine,
     consumes,
     initialize,
@@ -30,6 +31,7 @@ from halfpast_core_store.errors import UnknownTopic
 from halfpast_core_store.record import decode_record
 
 GROUPS = ("a", "b")
+Held = tuple[str, bytes]  # a group and a receipt
 POLICY = GroupPolicy(
     attempts_max=3, backoff_initial_ms=100, backoff_max_ms=150, in_flight_max=7
 )
@@ -49,7 +51,7 @@ class Flight:
 class PopMachine(RuleBasedStateMachine):
     """The store under test, and for each group what the model says."""
 
-    receipts: Bundle[tuple[str, bytes]] = Bundle("receipts")
+    receipts: Bundle[Held] = Bundle("receipts")
 
     @initialize(queue_count=st.integers(1, 3))
     def begin(self, queue_count: int) -> None:
@@ -74,7 +76,7 @@ class PopMachine(RuleBasedStateMachine):
             self.pending[group].update(bodies)
 
     @rule(target=receipts, group=groups, count=st.integers(1, 5), invisible_ms=times)
-    def pop(self, group: str, count: int, invisible_ms: int) -> object:
+    def pop(self, group: str, count: int, invisible_ms: int) -> MultipleResults[Held]:
         now_ms = self.world.clock.now_ms
         plan = self.world.pop(
             group=group, count=count, invisible_ms=invisible_ms, policy=POLICY
@@ -138,7 +140,7 @@ class PopMachine(RuleBasedStateMachine):
         return None
 
     @rule(held=consumes(receipts))
-    def acknowledge(self, held: tuple[str, bytes]) -> None:
+    def acknowledge(self, held: Held) -> None:
         group, receipt = held
         body = self._holder(group, receipt)
         (result,) = self.world.settle(SettleAction.ACK, [receipt], group=group)
@@ -148,7 +150,7 @@ class PopMachine(RuleBasedStateMachine):
             self.done[group].add(body)
 
     @rule(held=st.lists(receipts, max_size=4))
-    def acknowledge_some(self, held: list[tuple[str, bytes]]) -> None:
+    def acknowledge_some(self, held: list[Held]) -> None:
         for group in GROUPS:
             mine = [receipt for found, receipt in held if found == group]
             results = self.world.settle(SettleAction.ACK, mine, group=group)
@@ -160,7 +162,7 @@ class PopMachine(RuleBasedStateMachine):
                     self.done[group].add(body)
 
     @rule(held=receipts, delay_ms=st.none() | times)
-    def refuse(self, held: tuple[str, bytes], delay_ms: int | None) -> None:
+    def refuse(self, held: Held, delay_ms: int | None) -> None:
         group, receipt = held
         body = self._holder(group, receipt)
         (result,) = self.world.settle(
@@ -180,7 +182,7 @@ class PopMachine(RuleBasedStateMachine):
         flight.receipt = None
 
     @rule(target=receipts, held=receipts, more_ms=times)
-    def extend(self, held: tuple[str, bytes], more_ms: int) -> object:
+    def extend(self, held: Held, more_ms: int) -> MultipleResults[Held]:
         group, receipt = held
         body = self._holder(group, receipt)
         (result,) = self.world.settle(
@@ -188,14 +190,15 @@ class PopMachine(RuleBasedStateMachine):
         )
         assert result.code == ("" if body else "receipt_expired")
         if body is None:
-            return multiple()
+            nothing: list[Held] = []
+            return multiple(*nothing)
         flight = self.flying[group][body]
         flight.until_ms = self.world.clock.now_ms + more_ms
         flight.receipt = result.receipt
-        return group, result.receipt
+        return multiple((group, result.receipt))
 
     @rule(held=receipts)
-    def show_a_receipt_of_another_group(self, held: tuple[str, bytes]) -> None:
+    def show_a_receipt_of_another_group(self, held: Held) -> None:
         group, receipt = held
         other = "b" if group == "a" else "a"
         (result,) = self.world.settle(SettleAction.ACK, [receipt], group=other)

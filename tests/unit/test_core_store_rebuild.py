@@ -115,7 +115,7 @@ def test_every_event_of_a_request_is_found_by_its_id() -> None:
     answer = world.append(
         [Run(number, 0, first), Run(number, 1, second), Run(SYS_SCHEDULE, 0, later)]
     )
-    for restart in (lambda: None, world.crash, world.rebuild):
+    for restart in (world.pump, world.crash, world.rebuild):
         restart()
         for record in [*first, *second, *later]:
             found = world.store.events.find(record[16:32])

@@ -76,7 +76,7 @@ def test_messages_that_are_kept_are_read_after_retention_and_restart() -> None:
     release(world)
     world.store.housekeep()
     world.store.log.delete_forgotten()
-    for restart in (lambda: None, world.crash):
+    for restart in (world.pump, world.crash):
         restart()
         topic = world.topic().id
         begin = world.store.queues.begin(topic, 0)
