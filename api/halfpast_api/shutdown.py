@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from halfpast_api.cli_output import INTERRUPTED, REFUSED, STORE_FAILED
+from halfpast_api.tuning import tune_interpreter
 
 Failure = asyncio.Future[None]
 OpenParts = Callable[[AsyncExitStack], Awaitable[Sequence[Failure]]]
@@ -52,6 +53,7 @@ async def serve_until_asked(open_parts: OpenParts, ready: Callable[[], None]) ->
     asked = _signals()
     async with AsyncExitStack() as stack:
         failures = await open_parts(stack)
+        tune_interpreter()
         ready()
         waiting = asyncio.create_task(asked.wait())
         either: list[asyncio.Future[Any]] = [waiting, *failures]

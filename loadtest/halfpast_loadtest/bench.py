@@ -89,7 +89,8 @@ def run(
     try:
         result = measure(name, settings)
     except LoadtestError as error:
-        print(f"error: {error}", file=sys.stderr)
+        notes: list[str] = getattr(error, "__notes__", [])
+        print(f"error: {error}", *notes, sep="\n", file=sys.stderr)
         return 2 if isinstance(error, UnknownBench | BadSetting) else 1
     if json:
         print(to_line(result), flush=True)

@@ -69,12 +69,8 @@ async def measure(settings: LatenessSettings) -> BenchResult:
             floor = durable_timer_lateness(Path(folder), settings.rate_per_s)
             result.baseline = {"p50_ms": floor.p50_ms, "p99_ms": floor.p99_ms}
         server = ServerProcess(Path(folder) / "data", mode=settings.mode)
-        server.start()
-        try:
-            await server.wait_ready()
+        async with server.running():
             await _run(server, settings, result)
-        finally:
-            server.kill()
     return result
 
 

@@ -58,12 +58,8 @@ async def measure(settings: ProduceConsumeSettings) -> BenchResult:
     where = settings.folder or None
     with tempfile.TemporaryDirectory(prefix="halfpast-bench-", dir=where) as folder:
         server = ServerProcess(Path(folder) / "data", mode=settings.mode)
-        server.start()
-        try:
-            await server.wait_ready()
+        async with server.running():
             answer_bytes = await _run(server, settings, result)
-        finally:
-            server.kill()
         if settings.baseline:
             await _measure_baselines(Path(folder), settings, answer_bytes, result)
     return result
@@ -187,9 +183,7 @@ async def _measure_baselines(
     )
     pop = request_bytes("POST", "/v1/groups/bench-group:pop", b'{"topic":"bench"}')
     requests = [one for batch in _requests(settings) for one in (batch, pop)]
-    echo.start()
-    try:
-        await echo.wait_ready()
+    async with echo.running():
         echoed = await run_closed_loop(
             echo.host,
             echo.port,
@@ -198,8 +192,6 @@ async def _measure_baselines(
             events_per_request=size,
             count_accepted=lambda _: size,
         )
-    finally:
-        echo.kill()
     echo_rate = echoed.rate_per_s / 2  # every other request was a pop
     rate = result.rate_per_s or 0.0
     result.baseline = {

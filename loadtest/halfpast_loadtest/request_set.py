@@ -7,6 +7,7 @@ ones that neither side can profit from repetition.
 import random
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,19 +17,39 @@ from halfpast_loadtest.message import to_rfc3339
 from halfpast_loadtest.payloads import PayloadMaker
 
 HOUR_MS = 3_600_000
-DueMs = Callable[[], int | None]
 
 
-def immediate() -> int | None:
+class Due(NamedTuple):
+    """When an event is due: an absolute time, a delay, or (neither) at once."""
+
+    due_ms: int | None = None
+    delay_ms: int | None = None
+
+
+Dues = Callable[[], Due]
+
+
+def immediate() -> Due:
     """Due at once."""
-    return None
+    return Due()
 
 
-def far_ahead(seed: int = 1) -> DueMs:
-    """Random times between one and 24 hours from now: nothing comes due meanwhile."""
+def far_ahead(field: str = "delay_ms", seed: int = 1) -> Dues:
+    """Random times in one to 24 hours: nothing comes due meanwhile.
+
+    `field` is the one that carries them: delay_ms, or deliver_at (which costs the
+    server the reading of a date).
+    """
     chance = random.Random(seed)
-    base_ms = time.time_ns() // 1_000_000 + HOUR_MS
-    return lambda: base_ms + chance.randrange(23 * HOUR_MS)
+    base_ms = time.time_ns() // 1_000_000
+
+    def due() -> Due:
+        delay_ms = HOUR_MS + chance.randrange(23 * HOUR_MS)
+        if field == "deliver_at":
+            return Due(due_ms=base_ms + delay_ms)
+        return Due(delay_ms=delay_ms)
+
+    return due
 
 
 def bodies(size: int, count: int, seed: int = 1) -> list[bytes]:
@@ -46,16 +67,19 @@ def bodies(size: int, count: int, seed: int = 1) -> list[bytes]:
     return made
 
 
-def single_requests(topic: str, datas: list[bytes], due: DueMs) -> list[bytes]:
+def single_requests(topic: str, datas: list[bytes], dues: Dues) -> list[bytes]:
     """One publish request per document."""
     path = f"/v1/topics/{topic}/events"
     return [
-        request_bytes("POST", path, event_body(data, due_ms=due())) for data in datas
+        request_bytes(
+            "POST", path, event_body(data, due_ms=due.due_ms, delay_ms=due.delay_ms)
+        )
+        for data, due in ((data, dues()) for data in datas)
     ]
 
 
 def batch_requests(
-    topic: str, datas: list[bytes], size: int, due: DueMs, *, packed: bool
+    topic: str, datas: list[bytes], size: int, dues: Dues, *, packed: bool
 ) -> list[bytes]:
     """The documents in batches of `size`, as JSON or as msgpack with raw bytes."""
     make = _packed_batch if packed else _json_batch
@@ -64,7 +88,7 @@ def batch_requests(
         request_bytes(
             "POST",
             "/v1/events:batch",
-            make(topic, datas[at : at + size], due),
+            make(topic, datas[at : at + size], dues),
             content_type=content_type,
         )
         for at in range(0, len(datas) - size + 1, size)
@@ -84,16 +108,24 @@ def created_in_batch(response: Response) -> int:
     return sum(item.status == 201 for item in decoder.decode(response.body).results)
 
 
-def _json_batch(topic: str, datas: list[bytes], due: DueMs) -> bytes:
-    return batch_body([event_body(data, topic=topic, due_ms=due()) for data in datas])
+def _json_batch(topic: str, datas: list[bytes], dues: Dues) -> bytes:
+    return batch_body(
+        [
+            event_body(data, topic=topic, due_ms=due.due_ms, delay_ms=due.delay_ms)
+            for data, due in ((data, dues()) for data in datas)
+        ]
+    )
 
 
-def _packed_batch(topic: str, datas: list[bytes], due: DueMs) -> bytes:
+def _packed_batch(topic: str, datas: list[bytes], dues: Dues) -> bytes:
     events: list[dict[str, object]] = []
     for data in datas:
         event: dict[str, object] = {"topic": topic, "data": data}
-        if (due_ms := due()) is not None:
-            event["deliver_at"] = to_rfc3339(due_ms)
+        due = dues()
+        if due.due_ms is not None:
+            event["deliver_at"] = to_rfc3339(due.due_ms)
+        if due.delay_ms is not None:
+            event["delay_ms"] = due.delay_ms
         events.append(event)
     return msgspec.msgpack.encode({"events": events})
 

@@ -22,7 +22,9 @@ async def measure(settings: WriteSettings) -> BenchResult:
         size = settings.events_per_request
         datas = bodies(settings.body_bytes, size * 40)
         return Load(
-            requests=batch_requests(TOPIC, datas, size, far_ahead(), packed=packed),
+            requests=batch_requests(
+                TOPIC, datas, size, far_ahead(settings.due), packed=packed
+            ),
             count_accepted=created_in_batch,
             topics=(TOPIC,),
             scheduled=True,

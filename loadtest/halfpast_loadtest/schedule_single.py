@@ -17,7 +17,9 @@ DEFAULTS = WriteSettings()
 async def measure(settings: WriteSettings) -> BenchResult:
     """Rate, latency and CPU of scheduling over plain HTTP."""
     load = Load(
-        requests=single_requests(TOPIC, bodies(settings.body_bytes, 2000), far_ahead()),
+        requests=single_requests(
+            TOPIC, bodies(settings.body_bytes, 2000), far_ahead(settings.due)
+        ),
         count_accepted=one_if_created,
         topics=(TOPIC,),
         scheduled=True,

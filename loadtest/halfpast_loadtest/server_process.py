@@ -10,10 +10,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from halfpast_loadtest.errors import ServerNotReady, WireError
+from halfpast_loadtest.errors import LoadtestError, ServerNotReady, WireError
 from halfpast_loadtest.http_wire import WireClient
 from halfpast_loadtest.process_tree import (
     TreeUsage,
@@ -110,6 +111,23 @@ class ServerProcess:
         finally:
             client.close()
         raise ServerNotReady(f"{reason} after {timeout_s} s", self.log_tail())
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Started and ready inside the block, killed at its end.
+
+        What goes wrong inside gets the server's last lines as a note.
+        """
+        self.start()
+        try:
+            await self.wait_ready()
+            yield
+        except LoadtestError as error:
+            if not isinstance(error, ServerNotReady):
+                error.add_note(f"the server's last lines:\n{self.log_tail()}")
+            raise
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         """SIGKILL it and all its children at once; returns when they are gone."""

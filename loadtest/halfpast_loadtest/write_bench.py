@@ -27,13 +27,17 @@ FOUND = frozenset({200, 404})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSettings:
-    """`mode` dev or up; `folder` where the data lies (empty: the temporary folder)."""
+    """`mode` dev or up; `folder` where the data lies (empty: the temporary folder).
+
+    `due`: how delayed events say when, delay_ms or deliver_at.
+    """
 
     callers: int = 16
     seconds: float = 8.0
     warmup_s: float = 2.0
     body_bytes: int = 300
     events_per_request: int = 1
+    due: str = "delay_ms"
     mode: str = "dev"
     folder: str = ""
     baseline: int = 1  # 0 leaves the baselines out
@@ -65,9 +69,7 @@ async def _drive(
     server: ServerProcess, settings: WriteSettings, load: Load, result: BenchResult
 ) -> LoopResult:
     usages: list[TreeUsage] = []
-    server.start()
-    try:
-        await server.wait_ready()
+    async with server.running():
         seen = await run_closed_loop(
             server.host,
             server.port,
@@ -78,8 +80,6 @@ async def _drive(
             on_window=lambda: usages.append(server.usage()),
         )
         await _check_stored(server, load, seen, result)
-    finally:
-        server.kill()
     began, ended = usages
     result.rate_per_s = round(seen.rate_per_s, 1)
     with_latency(result, summarise(seen.latencies_ms))
@@ -122,9 +122,7 @@ async def _measure_baselines(
     ceiling = syncs_per_second(folder, group_bytes) * in_flight
     answer_bytes = len(seen.samples[0].body) if seen.samples else 100
     echo = ServerProcess(folder / "echo", program=echo_program(answer_bytes))
-    echo.start()
-    try:
-        await echo.wait_ready()
+    async with echo.running():
         echoed = await run_closed_loop(
             echo.host,
             echo.port,
@@ -133,8 +131,6 @@ async def _measure_baselines(
             events_per_request=settings.events_per_request,
             count_accepted=lambda _: settings.events_per_request,
         )
-    finally:
-        echo.kill()
     rate = result.rate_per_s or 0.0
     result.baseline = {
         "disk_ceiling_per_s": round(ceiling, 1),

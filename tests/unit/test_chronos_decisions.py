@@ -153,7 +153,9 @@ def test_giving_up_a_claim_on_what_is_no_event_does_nothing() -> None:
 def test_a_later_time_is_kept() -> None:
     line = Line()
     line.schedule(1, START_MS + 5)
+    line.load()
     move(line, START_MS + 50)
+    assert len(line.core.horizon) == 1
     line.clock.advance(49)
     assert line.fire_all() == []
     line.clock.advance(1)

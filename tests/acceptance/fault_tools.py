@@ -1,0 +1,63 @@
+"""What fault tests need from the system: strace, loop devices, a way to get them.
+
+Whatever cannot be had here skips the test that needs it, with the reason.
+"""
+
+import functools
+import os
+import shutil
+import subprocess
+
+import pytest
+
+PACKAGES = {
+    "strace": "strace",
+    "mkfs.ext4": "e2fsprogs",
+    "losetup": "mount",
+    "mount": "mount",
+}
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    """A system command to its end, whatever its status."""
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def need(*programs: str) -> None:
+    """Have these programs, installing them if we may, or skip the test."""
+    for program in programs:
+        if not _installed(program):
+            pytest.skip(f"needs {program} (Debian package {PACKAGES[program]})")
+
+
+def need_strace() -> None:
+    """Have a strace that may trace what it starts, or skip the test."""
+    need("strace")
+    if why := _why_no_tracing():
+        pytest.skip(f"strace cannot trace here: {why}")
+
+
+def need_loop_mounts() -> None:
+    """Be somebody who may mount an image, or skip the test."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a file system of our own needs root")
+    need("mkfs.ext4", "losetup", "mount")
+
+
+@functools.cache
+def _installed(program: str) -> bool:
+    if shutil.which(program):
+        return True
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    install = ("apt-get", "install", "-y", "-qq", "--no-install-recommends")
+    if run(*install, PACKAGES[program]).returncode != 0:
+        run("apt-get", "update", "-qq")
+        run(*install, PACKAGES[program])
+    return shutil.which(program) is not None
+
+
+@functools.cache
+def _why_no_tracing() -> str:
+    probe = run("strace", "-f", "-qq", "-o", "/dev/null", "true")
+    return "" if probe.returncode == 0 else probe.stderr.strip() or "no reason given"
