@@ -275,6 +275,8 @@ def _hint(error: Exception) -> str:
 
     if getattr(error, "errno", None) == errno.EADDRINUSE:
         return "another port: --port 7081, or stop what listens there"
+    if getattr(error, "errno", None) == errno.ENOSPC:
+        return "free space, or another folder: --data FOLDER"
     if isinstance(error, PermissionError):
         return "another folder: --data FOLDER"
     return ""

@@ -113,6 +113,7 @@ KINDS: Final[dict[str, Kind]] = {
     "store_failed": Kind(503, "The store is restarting", True),
     "fence_lost": Kind(503, "Another instance took over", True),
     "store_full": Kind(507, "The store is full", True),
+    "corrupt_log": Kind(500, "The log is damaged here"),
     "internal": Kind(500, "Something unexpected happened"),
 }
 

@@ -18,13 +18,13 @@ class ChronosConfig:
     load_count: int = 500
     """How many timers are loaded in one go: a millisecond of work."""
 
-    fire_count: int = 500
+    fire_count: int = 200
     """How many timers fire in one atomic frame."""
 
     fire_size: int = 4 * MIB
     """A frame with so many bytes takes no further timer."""
 
-    fire_in_flight: int = 4
+    fire_in_flight: int = 8
     """How many such frames may be on their way to the broker at once."""
 
     index_flush_ms: int = 5_000

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from halfpast_core_store.errors import StoreFailed, StoreFull
+
 from .core import DelayCore
 
 
@@ -10,13 +12,26 @@ class Flusher:
 
     def __init__(self, core: DelayCore) -> None:
         self._core = core
+        self._flushed = core.position
         self._running: asyncio.Task[None] | None = None
 
-    async def flush(self) -> int:
-        """Make the timers durable; gives the log position that they reflect."""
+    async def flush(self) -> int | None:
+        """Make the timers durable; gives the log position that they reflect.
+
+        None if there is nothing new, or no room on the disk: then the log keeps what
+        the timers are made from, and a later flush will do. Raises StoreFailed.
+        """
         if self._running is not None:
             await asyncio.wait([self._running])
+        if self._core.position == self._flushed:
+            return None
         position = self._core.save_position()
         self._running = asyncio.create_task(asyncio.to_thread(self._core.index.flush))
-        await asyncio.shield(self._running)
+        try:
+            await asyncio.shield(self._running)
+        except StoreFull:
+            return None
+        except Exception as error:
+            raise StoreFailed(f"the timers could not be flushed: {error}") from error
+        self._flushed = position
         return position

@@ -3,11 +3,15 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+import structlog
+
 from halfpast_core_store.broker import Broker, Follow, FollowedFrame
 from halfpast_core_store.record import Family
 
 from .claim_waiters import ClaimWaiters
 from .core import DelayCore, timer_count
+
+log = structlog.get_logger("halfpast.chronos")
 
 APPLY_COUNT = 100  # timers: a millisecond of work, in which the loop stands still
 
@@ -28,6 +32,15 @@ class Follower:
         self._applied = applied
         self._applying = asyncio.Lock()
         self._applied_count = 0  # records of the frame at hand
+
+    def look_for_gap(self, log_start: int) -> None:
+        """Tell if the log does not reach back to what the core knows."""
+        if log_start > self._core.position == 0:
+            log.warning(
+                "timers scheduled before this are unknown: the folder chronos/ is new, "
+                "and the log does not reach back; restore it from a backup",
+                log_start=log_start,
+            )
 
     async def follow(self, wait_ms: int) -> int:
         """Apply what is new, waiting for it up to `wait_ms`; gives the log's end."""

@@ -87,7 +87,6 @@ class DelayService:
         self._waiters = ClaimWaiters(core, self._loop)
         self._follower = Follower(core, broker, self._waiters, self._fire_due)
         self._paused_until = 0.0
-        self._flushed = core.position
         self._flusher = Flusher(core)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._tasks: list[asyncio.Task[None]] = []
@@ -165,6 +164,7 @@ class DelayService:
         self._core.measures = False
         acquired = await self._broker.acquire(Acquire(ROLE))
         self._token = acquired.token
+        self._follower.look_for_gap(acquired.log_start)
         while self._core.position < acquired.log_end:
             await self._follower.follow(wait_ms=10)
         for claim in list(self._core.claims):
@@ -387,9 +387,9 @@ class DelayService:
             await asyncio.sleep(0)
 
     async def _flush(self) -> None:
-        if self._core.position == self._flushed:
+        position = await self._flusher.flush()
+        if position is None:
             return
-        self._flushed = position = await self._flusher.flush()
         try:
             await self._broker.hold(Hold(ROLE, self._token, position))
         except UNSURE:

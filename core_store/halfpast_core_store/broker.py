@@ -276,10 +276,12 @@ class Acquire(msgspec.Struct, array_like=True):
 
 
 class Acquired(msgspec.Struct, array_like=True):
-    """Everything that former holders appended lies before `log_end`."""
+    """Everything that former holders appended lies before `log_end`. What lies
+    before `log_start` is not kept any more."""
 
     token: int
     log_end: int
+    log_start: int = 0
 
 
 class Hold(msgspec.Struct, array_like=True):

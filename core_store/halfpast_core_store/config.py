@@ -16,6 +16,9 @@ class LogConfig:
     frame_size: int = MIB
     """Requests are gathered into one frame, and one sync, up to this size."""
 
+    frame_requests: int = 512
+    """A frame takes about this many requests at most, however small they are."""
+
     frame_size_max: int = 96 * MIB
     """A single larger request gets a frame of its own up to this size."""
 

@@ -8,7 +8,8 @@
     │   ├── NewerFormat         the folder was written by a newer release
     │   ├── ForeignFolder       the folder holds something else
     │   ├── CorruptLog          a frame fails its checksum and valid ones follow
-    │   └── LogBehindIndex      the log lost frames that the index has seen
+    │   ├── LogBehindIndex      the log lost frames that the index has seen
+    │   └── BrokenIndex         RocksDB cannot open an index
     ├── Overloaded              a lane is full: retry after a moment
     ├── RequestTooLarge         one request does not fit into a frame
     ├── UnknownTopic            topics are not created on use, and this one is new
@@ -161,6 +162,23 @@ class LogBehindIndex(StoreError):
             f"{self.applied}: acknowledged data is missing (a disk that lies about "
             "fsync, or a restored log); restore the segments, or delete the index "
             "folder to accept the loss"
+        )
+
+
+class BrokenIndex(StoreError):
+    """RocksDB cannot open the index in `folder`; the log is not concerned."""
+
+    code = "broken_index"
+
+    def __init__(self, folder: str, reason: str) -> None:
+        super().__init__(folder, reason)
+        self.folder = folder
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"the index {self.folder} cannot be opened: {self.reason}; restore it from "
+            "a backup, or move it away: the next start builds it from the log"
         )
 
 

@@ -14,7 +14,7 @@ from rocksdict import AccessType, Options, Rdict
 from . import keys
 from .errors import ForeignFolder, StoreError
 from .folder import MANIFEST, Manifest, read_manifest
-from .frame import FLAG_END, HEADER_SIZE, peek_header, verify_frame
+from .frame import FLAG_END, HEADER_SIZE, FrameHeader, peek_header, verify_frame
 from .real_disk import RealFile
 from .segment import SUFFIX, Segment, find_magic
 
@@ -113,7 +113,7 @@ def inspect_log(folder: Path, report: FolderReport) -> None:
     """Verify all segments in their order."""
     names = sorted(path.name for path in (folder / "log").glob(f"*{SUFFIX}"))
     end = -1
-    ended = False
+    last: SegmentReport | None = None  # where the log ends, as far as we can see
     for name in names:
         base = int(name[: -len(SUFFIX)])
         if end >= 0 and base != end:
@@ -123,14 +123,19 @@ def inspect_log(folder: Path, report: FolderReport) -> None:
         found = SegmentReport(name=name, size=(folder / "log" / name).stat().st_size)
         end = base + found.size
         report.segments.append(found)
-        if ended or found.size == 0:
+        if found.size == 0:
             continue
         segment = Segment(base, RealFile(folder / "log" / name, writable=False))
         try:
-            report.log_end = inspect_segment(segment, found, report)
+            log_end = inspect_segment(segment, found, report)
         finally:
             segment.file.close()
-        ended = found.status != "full"
+        if found.frames == 0 and last is not None:
+            continue  # prepared for what comes behind the end
+        if last is not None and not report.holder:  # a running one has gone on since
+            damage(last, report, report.log_end, base)
+        report.log_end = log_end
+        last = None if log_end == end else found
 
 
 def inspect_segment(
@@ -141,36 +146,60 @@ def inspect_segment(
     salt = report.manifest.salt
     position = segment.base
     while True:
-        frame = frame_bytes(segment, position)
-        header = verify_frame(frame, position, salt) if frame else None
+        header = intact_frame(segment, position, salt)
         if header is None:
-            break
+            behind = next_intact(segment, position, salt)
+            if behind is None:
+                break
+            damage(found, report, position, behind)
+            position = behind
+            continue
         position += header.length
         if header.flags & FLAG_END:
             found.used = position - segment.base
-            found.status = "full"
+            found.status = found.status if found.damaged_at >= 0 else "full"
             return segment.end
         found.frames += 1
         found.records += header.record_count
         found.first_ms = found.first_ms or header.stored_ms
         found.last_ms = header.stored_ms
     found.used = position - segment.base
-    found.status = "tail" if found.frames else "blank"
-    for candidate in find_magic(segment, position):
-        frame = frame_bytes(segment, candidate)
-        if candidate == position or not frame:
+    if found.damaged_at < 0:
+        found.status = "tail" if found.frames else "blank"
+        if next(find_magic(segment, position), None) is not None:
             found.status = "torn"
-        elif verify_frame(frame, candidate, salt) is not None:
-            found.status = "corrupt"
-            found.damaged_at = position
-            report.problems.append(
-                f"segment {segment.name} is damaged at {position}, and intact frames "
-                f"follow at {candidate}: restore it from a backup. What is damaged "
-                "is refused when it is read, and a start that has to replay it "
-                "fails, since it would have to cut off acknowledged data"
-            )
-            break
     return position
+
+
+def damage(
+    found: SegmentReport, report: FolderReport, position: int, behind: int
+) -> None:
+    """Note the first place in a segment that should hold an intact frame, since
+    one follows at `behind`."""
+    if found.damaged_at >= 0:
+        return
+    found.damaged_at = position
+    found.status = "corrupt"
+    report.problems.append(
+        f"segment {found.name} is damaged at {position}, and intact frames follow at "
+        f"{behind}: restore it from a backup. What is damaged is refused when it is "
+        "read, and a start that has to replay it fails, since it would have to cut off "
+        "acknowledged data"
+    )
+
+
+def intact_frame(segment: Segment, position: int, salt: int) -> FrameHeader | None:
+    """The header of the frame that begins here, if that frame is intact."""
+    frame = frame_bytes(segment, position)
+    return verify_frame(frame, position, salt) if frame else None
+
+
+def next_intact(segment: Segment, position: int, salt: int) -> int | None:
+    """Where behind `position` an intact frame begins."""
+    for candidate in find_magic(segment, position):
+        if intact_frame(segment, candidate, salt) is not None:
+            return candidate
+    return None
 
 
 def frame_bytes(segment: Segment, position: int) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .broker import Delivered, Pop
-from .errors import OffsetOutOfRange
+from .errors import CorruptLog, OffsetOutOfRange
 from .group_plan import Plan
 from .group_state import AckBody, CheckPoint, Claim, PopBody
 from .groups import Groups
@@ -30,11 +30,12 @@ class PopPlanner:
         self._scan = SCAN_MAX
         self.cut = False
         """Whether there is more to look at, but not in this pop."""
+        self._damage: CorruptLog | None = None
         self._tags = frozenset(tag.encode() for tag in request.tags)
         self._hashes = frozenset(tag_hash(tag) for tag in self._tags)
 
     def take(self, queue_count: int) -> None:
-        """Fill the plan."""
+        """Fill the plan. Raises CorruptLog if all that is left is damaged."""
         state = self._plan.state
         while self._more() and not self._plan.dead:
             point = state.visible(self._now_ms)
@@ -52,6 +53,8 @@ class PopPlanner:
                 break
             self._take_new((state.rotation + i) % queue_count)
         state.rotation += 1
+        if self._damage is not None and not self._plan.delivered:
+            raise self._damage
 
     def _more(self) -> bool:
         return self._room > 0 and self._size > 0
@@ -101,6 +104,9 @@ class PopPlanner:
                     break  # set beyond the end
                 offset = error.offset_min  # retention was faster than the group
                 continue
+            except CorruptLog as error:  # it holds up this queue, not the others
+                self._damage = error
+                break
             if not found:
                 break
             for queued in found:

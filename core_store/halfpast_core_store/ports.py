@@ -122,7 +122,11 @@ class Index(Protocol):
         ...
 
     def flush(self) -> None:
-        """Make all that was written durable. Releases the GIL; may take a while."""
+        """Make all that was written durable. Releases the GIL; may take a while.
+
+        Raises StoreFull, with nothing changed, where the disk may have no room for
+        it: the log has it all, so flush again when there is.
+        """
         ...
 
     def close(self) -> None: ...

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from . import keys
 from .commit_log import CommitLog
-from .errors import OffsetOutOfRange
+from .errors import CorruptLog, OffsetOutOfRange
 from .frame import FrameHeader, PlacedRun
 from .ports import Index, IndexBatch
 from .topics import USER_TOPIC_ID_MIN
@@ -116,7 +116,8 @@ class Queues:
         """Up to `count` records from `offset` on, and at most `size_max` bytes of
         them, but one at least if there is one.
 
-        Raises OffsetOutOfRange, CorruptLog.
+        Ends in front of a damaged frame. Raises OffsetOutOfRange, and CorruptLog
+        where the very first record is damaged.
         """
         found: list[QueuedRecord] = []
         for run in self._runs_from(topic_id, queue_id, offset, count):
@@ -127,7 +128,12 @@ class Queues:
                 starts[last] - starts[first] > size_max
             ):
                 last = first + (last - first) // 2
-            data = self._log.read_part(run.position, starts[first], starts[last])
+            try:
+                data = self._log.read_part(run.position, starts[first], starts[last])
+            except CorruptLog:
+                if not found:
+                    raise
+                break  # first what is in front of the damage
             shift = starts[first]
             found.extend(
                 QueuedRecord(

@@ -103,7 +103,8 @@ class RealDisk:
     def create(self, name: str, size: int) -> RealFile:
         path = self._folder / name
         temporary = self._folder / (name + TEMPORARY)
-        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC)
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        fd = os.open(temporary, flags, 0o644)
         try:
             os.posix_fallocate(fd, 0, size)
             os.fsync(fd)

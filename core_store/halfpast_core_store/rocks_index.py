@@ -10,6 +10,8 @@ What must be known of it (measured in version 0.3.29):
 - An iterator ends silently on an error, so its status is asked at the end.
 """
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
@@ -26,9 +28,12 @@ from rocksdict import (
     WriteOptions,
 )
 
+from .commit_log import DISK_FULL
+from .errors import BrokenIndex, StoreFull
 from .ports import IndexBatch
 
 MIB = 1024 * 1024
+FLUSH_ROOM_BUFFERS = 2  # what is flushed, and a compaction that follows
 
 
 class RocksBatch:
@@ -44,12 +49,9 @@ class RocksIndex:
     """See `ports.Index`."""
 
     def __init__(self, folder: Path, *, write_buffer: int, cache: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._db = Rdict(
-            str(folder),
-            options_for(write_buffer, cache),
-            access_type=AccessType.read_write(),
-        )
+        self._folder = folder
+        self._flush_room = FLUSH_ROOM_BUFFERS * write_buffer
+        self._db = open_database(folder, options_for(write_buffer, cache))
         self._write_options = WriteOptions()
         # The stub calls this a method; it is a property.
         setattr(self._write_options, "disable_wal", True)  # noqa: B010
@@ -95,10 +97,25 @@ class RocksIndex:
         self._db.write(batch.inner, self._write_options)
 
     def flush(self) -> None:
+        stat = os.statvfs(self._folder)
+        if stat.f_bavail * stat.f_frsize < self._flush_room:
+            # RocksDB takes no more writes once one of its own has failed.
+            raise StoreFull(self._flush_room, "the disk is too full to flush an index")
         self._db.flush()
 
     def close(self) -> None:
         self._db.close()
+
+
+def open_database(folder: Path, options: Options) -> Rdict:
+    """Open or create. Raises StoreFull, and BrokenIndex for whatever else is wrong."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return Rdict(str(folder), options, access_type=AccessType.read_write())
+    except Exception as error:  # RocksDB's have no type of their own
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise StoreFull(MIB, DISK_FULL) from error
+        raise BrokenIndex(str(folder), str(error)) from error
 
 
 def checked(

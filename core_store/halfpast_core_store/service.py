@@ -6,6 +6,7 @@ syncs a message. A failed sync sets `failed`, after which the process must end.
 """
 
 import asyncio
+import contextlib
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -53,7 +54,7 @@ from .broker import (
 )
 from .config import StoreConfig
 from .consumers import Consumers
-from .errors import OffsetOutOfRange, StoreFailed, UnknownQueue
+from .errors import OffsetOutOfRange, StoreFailed, StoreFull, UnknownQueue
 from .folder import FolderLock
 from .follow import follow
 from .group_plan import Plan
@@ -89,6 +90,7 @@ class BrokerService:
         self._creating: dict[str, asyncio.Future[None]] = {}
         self._kick_due = False
         self._closing = False
+        self._failure = ""
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._upkeep = asyncio.create_task(self._keep_house())
 
@@ -117,7 +119,7 @@ class BrokerService:
             await asyncio.sleep(0.001)
         self._sync.close()
         if not self.failed.done():
-            await asyncio.to_thread(self._store.flush, self._store.log.durable_end)
+            await self._flush(self._store.log.durable_end)
             self.failed.cancel()
         self._index.close()
         self._store.close()
@@ -162,13 +164,16 @@ class BrokerService:
     def _fail(self, what: str) -> None:
         error = StoreFailed(what)
         if not self.failed.done():
+            self._failure = what
             self.failed.set_exception(error)
         self._store.fail(error)
         self._arrivals.close()
 
     def _check(self) -> None:
-        if self.failed.done() or self._closing:
+        if self._closing:
             raise StoreFailed("the broker is shutting down")
+        if self.failed.done():
+            raise StoreFailed(self._failure)
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000
@@ -214,7 +219,8 @@ class BrokerService:
         return self._consumers.topic(name)
 
     async def acquire(self, request: Acquire) -> Acquired:
-        return Acquired(*self._store.acquire(request.role))
+        token, log_end = self._store.acquire(request.role)
+        return Acquired(token, log_end, self._store.log.start)
 
     async def hold(self, request: Hold) -> Empty:
         self._store.hold(request.role, request.token, request.position)
@@ -364,11 +370,15 @@ class BrokerService:
                     flushed_at = self._loop.time()
                     applied = self._store.log.durable_end
                     if applied != self._store.flushed_position:
-                        await asyncio.to_thread(self._store.flush, applied)
+                        await self._flush(applied)
             except Exception as error:
                 log.error("housekeeping failed", error=str(error))
                 self._fail(f"housekeeping failed: {error}")
                 return
+
+    async def _flush(self, applied: int) -> None:
+        with contextlib.suppress(StoreFull):  # the log has it all; later, then
+            await asyncio.to_thread(self._store.flush, applied)
 
     def _kept(self, error: Exception | None) -> None:
         if error is not None:

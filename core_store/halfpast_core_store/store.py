@@ -79,6 +79,7 @@ class Store:
         self._in_flight: Sealed | None = None
         self.flushed_position = 0
         self.writable = True
+        self._size_min = config.log.frame_size // config.log.frame_requests
         self.frames = 0
         self.records = 0
         # Where the purge of a family goes on; None if it has nothing to do.
@@ -156,7 +157,9 @@ class Store:
         Raises what `admit` raises, and FenceLost, TooEarly, IdempotencyConflict;
         then nothing has changed and `done` will not be called.
         """
-        size = request_size(request)
+        # A small request counts for more than it is, so that no frame holds so many
+        # that laying it out and answering them all takes long.
+        size = max(request_size(request), self._size_min)
         if not admitted:
             self.admit(request.lane, size)
         self._check_fence(request)

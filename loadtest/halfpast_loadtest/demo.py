@@ -20,12 +20,12 @@ from halfpast_loadtest.delivery_check import Problem, check_log, check_queues
 from halfpast_loadtest.demo_report import DemoReport, print_report
 from halfpast_loadtest.errors import LoadtestError
 from halfpast_loadtest.group_reader import GroupReader
-from halfpast_loadtest.message import Message
+from halfpast_loadtest.message import Message, now_ms
 from halfpast_loadtest.patient_client import PatientClient
 from halfpast_loadtest.payloads import TOPICS, PayloadMaker
 from halfpast_loadtest.queue_reader import read_topics
 from halfpast_loadtest.server_process import HALFPAST, ServerProcess
-from halfpast_loadtest.shop import Shop, now_ms
+from halfpast_loadtest.shop import Shop
 
 GROUP = "demo"
 DELAY_MS_MAX = 5000

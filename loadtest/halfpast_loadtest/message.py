@@ -4,6 +4,7 @@ Times are epoch milliseconds. `data` is exactly the bytes that the answer holds.
 """
 
 import base64
+import time
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -44,6 +45,11 @@ def parse_pulled(body: bytes) -> Page:
     """Messages of a queue's /messages answer."""
     wire = _PULLED.decode(body)
     return Page([_message(message) for message in wire.messages], wire.next_offset)
+
+
+def now_ms() -> int:
+    """The wall clock, epoch milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 def to_ms(moment: datetime) -> int:

@@ -5,7 +5,6 @@ ones that neither side can profit from repetition.
 """
 
 import random
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import msgspec
 
 from halfpast_loadtest.event_request import batch_body, event_body
 from halfpast_loadtest.http_wire import MSGPACK, Response, request_bytes
-from halfpast_loadtest.message import to_rfc3339
+from halfpast_loadtest.message import now_ms, to_rfc3339
 from halfpast_loadtest.payloads import PayloadMaker
 
 HOUR_MS = 3_600_000
@@ -41,7 +40,7 @@ def far_ahead(field: str = "delay_ms", seed: int = 1) -> Dues:
     server the reading of a date).
     """
     chance = random.Random(seed)
-    base_ms = time.time_ns() // 1_000_000
+    base_ms = now_ms()
 
     def due() -> Due:
         delay_ms = HOUR_MS + chance.randrange(23 * HOUR_MS)

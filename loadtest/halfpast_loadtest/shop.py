@@ -5,7 +5,6 @@ gets a definite answer for each, also through a crash, and knows exactly what mu
 be in the log afterwards.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from halfpast_loadtest.event_request import (
     parse_batch,
     problem_code,
 )
+from halfpast_loadtest.message import now_ms
 from halfpast_loadtest.patient_client import PatientClient
 from halfpast_loadtest.payloads import Payload, PayloadMaker
 
@@ -163,8 +163,3 @@ class Shop:
             self.too_late_count += 1
         elif status != 404:  # of a forgotten event the log will show the loss
             raise RequestFailed(method, status, body)
-
-
-def now_ms() -> int:
-    """Wall time, epoch ms."""
-    return time.time_ns() // 1_000_000

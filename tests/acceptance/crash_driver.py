@@ -23,7 +23,6 @@ from tests.acceptance.crash_producer import (
     TOPICS,
     CrashProducer,
     Tally,
-    now_ms,
 )
 
 from halfpast_loadtest.delivery_check import (
@@ -39,7 +38,7 @@ from halfpast_loadtest.errors import LoadtestError
 from halfpast_loadtest.event_request import state_or_code
 from halfpast_loadtest.group_reader import GroupReader
 from halfpast_loadtest.http_wire import WireClient
-from halfpast_loadtest.message import Message
+from halfpast_loadtest.message import Message, now_ms
 from halfpast_loadtest.patient_client import PatientClient
 from halfpast_loadtest.queue_reader import read_topics
 from halfpast_loadtest.server_process import HALFPAST, ServerProcess

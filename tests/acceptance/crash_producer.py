@@ -6,7 +6,6 @@ same idempotency key, or leaves the outcome open. What it does follows its seed.
 
 import asyncio
 import random
-import time
 from dataclasses import dataclass, field
 
 import msgspec
@@ -22,6 +21,7 @@ from halfpast_loadtest.event_request import (
     problem_code,
 )
 from halfpast_loadtest.http_wire import Response, WireClient, request_bytes
+from halfpast_loadtest.message import now_ms
 
 TOPICS = ("crash-orders", "crash-payments", "crash-refunds")
 FAR_MS = 3_600_000
@@ -285,8 +285,3 @@ class CrashProducer:
     def _need(self, answer: Response, *statuses: int) -> None:
         if answer.status not in statuses:
             raise RequestFailed(self._name, answer.status, answer.body)
-
-
-def now_ms() -> int:
-    """Wall time, epoch ms."""
-    return time.time_ns() // 1_000_000

@@ -25,10 +25,10 @@ from typing import Any
 
 import msgspec
 from aiohttp import web
-from tests.acceptance.fake_store import FAULTS, FakeStore, Op, now_ms
+from tests.acceptance.fake_store import FAULTS, FakeStore, Op
 
 from halfpast_loadtest.http_wire import MSGPACK
-from halfpast_loadtest.message import to_ms, to_rfc3339
+from halfpast_loadtest.message import now_ms, to_ms, to_rfc3339
 
 
 class FakeApi:

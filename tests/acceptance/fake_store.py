@@ -2,12 +2,13 @@
 
 import asyncio
 import heapq
-import time
 import uuid
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from halfpast_loadtest.message import now_ms
 
 QUEUE_COUNT = 4
 FAULTS = ("amnesia", "early", "double", "deaf")
@@ -92,7 +93,3 @@ class FakeStore:
             if operations:
                 self.commit(operations)
             await asyncio.sleep(0.001)
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000

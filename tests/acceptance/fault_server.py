@@ -1,7 +1,7 @@
 """A Halfpast whose system calls can be made to fail, and what it says of that.
 
-Standard output and error go to files beside the data folder, so that tests see
-what a person would see.
+Standard output and error go to files in `output` (beside the data folder, if not
+told otherwise), so that tests see what a person would see.
 """
 
 import asyncio
@@ -28,14 +28,15 @@ TINY = {
 }
 
 
-def strace(call: str, what: str, *more: str) -> tuple[str, ...]:
+def strace(call: str, what: str) -> tuple[str, ...]:
     """The command that runs the one behind it with a fault in system call `call`.
 
     `what` is strace's own: error=EIO:when=5, signal=SIGKILL:when=5. Every thread
     counts for itself.
     """
     inject = ("-e", f"trace={call}", "-e", f"inject={call}:{what}")
-    return ("strace", "-f", "-qq", "-o", os.devnull, *inject, *more)
+    # With a filter in the kernel only these calls are slowed down.
+    return ("strace", "-f", "--seccomp-bpf", "-qq", "-o", os.devnull, *inject)
 
 
 class FaultServer:
@@ -50,11 +51,12 @@ class FaultServer:
         *,
         mode: str = "dev",
         settings: Mapping[str, str] = TINY,
+        output: Path | None = None,
     ) -> None:
         self.data = data
         self.mode = mode
         self.port = free_port()
-        self._output = data.parent if os.access(data.parent, os.W_OK) else Path()
+        self._output = output or data.parent
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -81,7 +83,7 @@ class FaultServer:
                     *wrapper,
                     *HALFPAST,
                     self.mode,
-                    *("--json", "--data", str(self.data), "--port", str(self.port)),
+                    *("--data", str(self.data), "--port", str(self.port)),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -122,6 +124,12 @@ class FaultServer:
             assert time.monotonic() < deadline, f"still running: {self.log}"
             await asyncio.sleep(0.01)
         return status
+
+    @property
+    def errors(self) -> list[str]:
+        """The lines by which it told why it ended."""
+        assert "Traceback" not in self.log, self.log
+        return [line for line in self.stderr.splitlines() if line.startswith("error:")]
 
     @property
     def status(self) -> int | None:

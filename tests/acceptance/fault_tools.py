@@ -59,5 +59,5 @@ def _installed(program: str) -> bool:
 
 @functools.cache
 def _why_no_tracing() -> str:
-    probe = run("strace", "-f", "-qq", "-o", "/dev/null", "true")
+    probe = run("strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "true")
     return "" if probe.returncode == 0 else probe.stderr.strip() or "no reason given"

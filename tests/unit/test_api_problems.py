@@ -92,7 +92,7 @@ def test_every_error_that_a_request_can_meet_has_a_kind() -> None:
     own_start = {
         *("store_error", "delay_error", "internal", "rpc_error"),  # bases
         *("folder_in_use", "newer_format", "foreign_folder", "log_behind_index"),
-        *("too_early", "corrupt_log"),
+        *("too_early", "broken_index"),
     }
     for module in (core_errors, delay_errors):
         for error in vars(module).values():

@@ -1,0 +1,66 @@
+"""The table of figures in the README, made from what `halfpast bench --json` printed.
+
+halfpast bench publish-single --json >> figures.jsonl
+python -m halfpast_loadtest.figures_table < figures.jsonl
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from halfpast_loadtest.bench_result import BenchResult
+
+HEAD = (
+    "| bench | per second | p50 / p99 / p99.9 / max ms | CPU µs per message "
+    "| memory MB | beside the baseline | broken |\n"
+    "|---|---|---|---|---|---|---|"
+)
+
+
+def table(lines: Iterable[str]) -> str:
+    """One row per result and format, in the order they came."""
+    rows = [row for line in lines if line.strip() for row in _rows(line)]
+    return "\n".join((HEAD, *rows))
+
+
+def _rows(line: str) -> Iterator[str]:
+    result = msgspec.json.decode(line, type=BenchResult)
+    shown = msgspec.convert(msgspec.to_builtins(result), dict[str, Any])
+    name = f"`{result.bench}`"
+    if "json" in result.parts:
+        for format_name, part in result.parts.items():
+            yield _row(f"{name} {format_name}", {**shown, **part})
+        return
+    consumer = result.settings.get("consumer")
+    yield _row(f"{name} {consumer}" if consumer else name, shown)
+    arrival = result.parts.get("arrival - deliver_at")
+    if arrival is not None:
+        yield f"| - until it arrives | | {_times(arrival)} | | | | |"
+
+
+def _row(name: str, figures: dict[str, Any]) -> str:
+    ratios: dict[str, float] = figures.get("ratio", {})
+    beside = ", ".join(f"{ratio:.2g} {what}" for what, ratio in ratios.items())
+    broken = ("early", "lost", "duplicates", "failed")
+    return " | ".join(
+        (
+            f"| {name}",
+            f"{figures['rate_per_s']:,.0f}",
+            _times(figures),
+            f"{figures['server_cpu_us_per_message']:.1f}",
+            f"{figures['rss_mb']:.0f} ({figures['anonymous_mb']:.0f} anonymous)",
+            beside.replace("_", " "),
+            f"{sum(figures.get(one) or 0 for one in broken)} |",
+        )
+    )
+
+
+def _times(figures: dict[str, Any]) -> str:
+    names = ("p50_ms", "p99_ms", "p999_ms", "max_ms")
+    return " / ".join(f"{figures[name]:.3g}" for name in names)
+
+
+if __name__ == "__main__":
+    print(table(sys.stdin))
