@@ -15,6 +15,9 @@ class ChronosConfig:
     near_count_max: int = 100_000
     """How many timers the wheel holds; the rest waits in RocksDB."""
 
+    near_size_max: int = 48 * MIB
+    """How many bytes of their records are kept in memory; others are read again."""
+
     load_count: int = 500
     """How many timers are loaded in one go: a millisecond of work."""
 

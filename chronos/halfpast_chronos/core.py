@@ -8,40 +8,32 @@ crash at any point leaves either the record in the log, or nothing.
     claim ──> record appended ──> durable ──> apply: state changes, claim released
        └────> refused (nothing was stored): release
 
-Applying is idempotent, since the index may be behind what it was when the process
-died. Synchronous and pure; `service.py` and the simulator drive it.
+`projection.py` is the half that applies, this the half that decides what to write.
+Synchronous and pure; `service.py` and the simulator drive both.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from halfpast_core_store.broker import Append, FollowedFrame, Lane, Run
-from halfpast_core_store.ports import Clock, Index, IndexBatch
+from halfpast_core_store.broker import Append, Lane, Run
+from halfpast_core_store.errors import CoreError, RequestTooLarge
+from halfpast_core_store.ports import Clock, Index
 from halfpast_core_store.record import (
     HEADER,
     HEADER_SIZE,
-    Record,
-    RecordFlag,
     RecordKind,
-    decode_record,
     encode_record,
     with_kind,
-    with_time,
 )
 from halfpast_core_store.topics import SYS_FIRED
 
 from . import keys
 from .config import ChronosConfig
-from .delay_server import EventState, Happening
-from .event_state import StoredEvent, decode_event, encode_scheduled
-from .horizon import Horizon
-from .lateness import Lateness
+from .event_state import StoredEvent
+from .projection import TimerProjection
 
 READ_COUNT = 25
 FIRED_COUNT = 100  # timers in one FIRED record, which is applied in one go
-
-
-SCHEDULE = int(RecordKind.SCHEDULE)
 
 
 @dataclass(slots=True)
@@ -52,196 +44,13 @@ class Firing:
     request: Append
 
 
-class DelayCore:
-    """All timers of one Delay Server."""
+class DelayCore(TimerProjection):
+    """The timers, and what to do about them."""
 
     def __init__(self, index: Index, clock: Clock, config: ChronosConfig) -> None:
-        self.index = index
-        self._clock = clock
-        self._config = config
-        self.horizon = Horizon(index, config, self.now_ms())
-        self.position = int(keys.U64.unpack(index.get(keys.APPLIED) or bytes(8))[0])
-        """Everything in the log before this has been applied."""
-        self.claims: set[bytes] = set()
-        """Ids of events, and family-U keys, that somebody is deciding about."""
-        self.lateness = Lateness()
-        self.measures = False
-        """Whether firings that are applied are fresh, so that lateness counts."""
+        super().__init__(index, clock, config)
+        self._fire_size = config.fire_size
         self._forgotten = b"F"  # looking from here on skips what was deleted
-        self.scheduled_count = 0
-        self.fired_count = 0
-        self.cancelled_count = 0
-
-    def now_ms(self) -> int:
-        return self._clock.now_ns() // 1_000_000
-
-    # --- the projection -------------------------------------------------------
-
-    def apply(self, frames: Sequence[FollowedFrame], next_position: int) -> list[bytes]:
-        """Apply durable frames in order; those before `position` are passed over.
-
-        Gives the claims that this has released.
-        """
-        released: list[bytes] = []
-        for frame in frames:
-            if frame.position >= self.position:
-                released += self.apply_slice(frame, 0, len(frame.records))
-        self.position = max(self.position, next_position)
-        return released
-
-    def apply_slice(self, frame: FollowedFrame, start: int, stop: int) -> list[bytes]:
-        """Apply some records of the next frame; the last slice moves `position`.
-
-        Slices keep each step short. A crash between two is harmless, since the
-        whole frame is then applied again.
-        """
-        released: list[bytes] = []
-        batch = self.index.batch()
-        fresh: list[bytes] = []
-        for data in frame.records[start:stop]:
-            if data[4] == SCHEDULE:
-                self._apply_schedule(batch, data, frame.stored_ms, fresh, released)
-                continue
-            # The others read what has been written before, so write that now.
-            batch = self._write(batch, fresh)
-            self._apply_other(batch, data, frame.stored_ms, fresh, released)
-            batch = self._write(batch, fresh)
-        if stop >= len(frame.records):
-            batch.put(keys.APPLIED, keys.U64.pack(frame.end))
-            self.position = frame.end
-        self._write(batch, fresh)
-        return released
-
-    def _apply_other(
-        self,
-        batch: IndexBatch,
-        data: bytes,
-        stored_ms: int,
-        fresh: list[bytes],
-        released: list[bytes],
-    ) -> None:
-        record = decode_record(data)
-        if record.kind == RecordKind.FIRED:
-            self._apply_fired(batch, record.body, stored_ms, released)
-        elif record.kind == RecordKind.CANCEL:
-            self._apply_cancel(batch, record, stored_ms, released)
-        elif record.kind == RecordKind.RESCHEDULE:
-            self._apply_move(batch, record, None, stored_ms, fresh, released)
-        elif record.kind == RecordKind.REPLACE:
-            self._apply_move(batch, record, data, stored_ms, fresh, released)
-
-    def _write(self, batch: IndexBatch, fresh: list[bytes]) -> IndexBatch:
-        self.index.write(batch)
-        if fresh:
-            self.horizon.add_many(fresh)
-            fresh.clear()
-        return self.index.batch()
-
-    def _apply_schedule(
-        self,
-        batch: IndexBatch,
-        data: bytes,
-        stored_ms: int,
-        fresh: list[bytes],
-        released: list[bytes],
-    ) -> None:
-        head = HEADER.unpack_from(data)
-        event_id = head[6]
-        timer = keys.TIMER_KEY.pack(b"T", head[8], event_id)
-        key = data[HEADER_SIZE : HEADER_SIZE + head[11]] if head[11] else b""
-        batch.put(timer, data)
-        batch.put(b"E" + event_id, encode_scheduled(head, key, stored_ms))
-        fresh.append(timer)
-        if key:
-            batch.put(keys.by_key(head[4], key, event_id), keys.U64.pack(head[8]))
-            if head[2] & RecordFlag.UPSERT:
-                own = keys.own_key(head[4], key)
-                batch.put(own, event_id)
-                self._release(own, released)
-        self.scheduled_count += 1
-
-    def _apply_fired(
-        self, batch: IndexBatch, body: bytes, stored_ms: int, released: list[bytes]
-    ) -> None:
-        size = keys.TIMER_SIZE
-        fired = [body[at : at + size] for at in range(0, len(body), size)]
-        ids = [key[9:] for key in fired]
-        found = self.index.get_many([b"E" + event_id for event_id in ids])
-        now_ns = self._clock.now_ns()
-        for key, event_id, value in zip(fired, ids, found, strict=True):
-            self.horizon.discard(key)
-            batch.delete(key)
-            self._release(event_id, released)
-            if value is None:
-                continue
-            event = decode_event(value)
-            if event.pending:
-                event.finish(EventState.DELIVERED, stored_ms, Happening.DELIVERED)
-                self._finish(batch, event_id, event)
-                if self.measures:
-                    late_ns = now_ns - keys.timer_due_ms(key) * 1_000_000
-                    self.lateness.add(late_ns / 1_000_000)
-        self.fired_count += len(fired)
-
-    def _apply_cancel(
-        self, batch: IndexBatch, record: Record, stored_ms: int, released: list[bytes]
-    ) -> None:
-        self._release(record.event_id, released)
-        event = self.event(record.event_id)
-        if event is None or not event.pending:
-            return
-        timer = keys.timer(event.due_ms, record.event_id)
-        self.horizon.discard(timer)
-        batch.delete(timer)
-        event.finish(EventState.CANCELLED, stored_ms, Happening.CANCELLED)
-        event.version += 1
-        self._finish(batch, record.event_id, event)
-        self.cancelled_count += 1
-
-    def _apply_move(
-        self,
-        batch: IndexBatch,
-        record: Record,
-        replacement: bytes | None,
-        stored_ms: int,
-        fresh: list[bytes],
-        released: list[bytes],
-    ) -> None:
-        """A timer gets another time, and with `replacement` another content."""
-        event_id = record.event_id
-        self._release(event_id, released)
-        if replacement is not None:
-            self._release(keys.own_key(record.topic_id, record.key), released)
-        event = self.event(event_id)
-        if event is None or not event.pending or event.version >= record.version:
-            return
-        old = keys.timer(event.due_ms, event_id)
-        new = keys.timer(record.due_ms, event_id)
-        data = replacement or self.index.get(old)
-        assert data is not None, "a pending event has a timer"
-        self.horizon.discard(old)
-        batch.delete(old)
-        data = with_kind(data, RecordKind.SCHEDULE)
-        batch.put(new, with_time(data, record.due_ms, record.version))
-        fresh.append(new)
-        if event.key:
-            by_key = keys.by_key(event.topic_id, event.key, event_id)
-            batch.put(by_key, keys.U64.pack(record.due_ms))
-        event.due_ms = record.due_ms
-        event.version = record.version
-        event.happened(stored_ms, happening_of(record))
-        batch.put(keys.event(event_id), event.encode())
-
-    def _finish(self, batch: IndexBatch, event_id: bytes, event: StoredEvent) -> None:
-        batch.put(keys.event(event_id), event.encode())
-        batch.put(keys.finished(event.finished_ms, event_id), b"")
-        if event.key:
-            batch.delete(keys.by_key(event.topic_id, event.key, event_id))
-
-    def _release(self, claim: bytes, released: list[bytes]) -> None:
-        if claim in self.claims:
-            self.claims.discard(claim)
-            released.append(claim)
 
     # --- firing ---------------------------------------------------------------
 
@@ -259,7 +68,7 @@ class DelayCore:
         queues: dict[tuple[int, int], list[bytes]] = {}
         size = 0
         for looked, (key, data) in enumerate(self._records(due)):
-            if size >= self._config.fire_size:
+            if size >= self._fire_size:
                 self.horizon.add_many(due[looked:])
                 break
             if data is None:
@@ -268,6 +77,7 @@ class DelayCore:
             message = with_kind(data, RecordKind.NORMAL)
             queues.setdefault((head[4], head[14]), []).append(message)
             fired.append(key)
+            self._fired[key] = data
             size += len(data)
         if not fired:
             return None
@@ -275,14 +85,26 @@ class DelayCore:
         return Firing(fired, fire_request(queues, fired))
 
     def _records(self, timers: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
-        """Timers with their records, read a few at a time: one may be 4 MiB."""
+        """Timers with their records: those that the horizon kept, the others read a
+        few at a time, since one may be 4 MiB."""
+        take = self.horizon.take_record
         for at in range(0, len(timers), READ_COUNT):
             part = timers[at : at + READ_COUNT]
-            yield from zip(part, self.index.get_many(part), strict=True)
+            records = [take(key) for key in part]
+            missing = [i for i, record in enumerate(records) if record is None]
+            if missing:
+                found = self.index.get_many([part[i] for i in missing])
+                for i, record in zip(missing, found, strict=True):
+                    records[i] = record
+            yield from zip(part, records, strict=True)
 
-    def refused(self, firing: Firing) -> None:
+    def refused(self, firing: Firing, error: CoreError | None = None) -> None:
         """Nothing of this was stored: the timers are due again."""
+        if isinstance(error, RequestTooLarge):  # the broker's frames are small
+            self._fire_size = max(1, min(self._fire_size, error.size_max) // 2)
         self.release(key[9:] for key in firing.keys)
+        for key in firing.keys:
+            self._fired.pop(key, None)
         self.horizon.add_many(firing.keys)
 
     def release(self, claims: Iterable[bytes]) -> None:
@@ -294,14 +116,11 @@ class DelayCore:
         """A claim was given up: if the timer is pending still, it may fire."""
         event = self.event(event_id)
         if event is not None and event.pending:
-            self.horizon.add(keys.timer(event.due_ms, event_id))
+            timer = keys.timer(event.due_ms, event_id)
+            self._fired.pop(timer, None)
+            self.horizon.add(timer)
 
     # --- questions ------------------------------------------------------------
-
-    def event(self, event_id: bytes) -> StoredEvent | None:
-        """Where an event stands, or None if it is unknown or forgotten."""
-        value = self.index.get(keys.event(event_id))
-        return None if value is None else decode_event(value)
 
     def record_of(self, event_id: bytes, event: StoredEvent) -> bytes | None:
         """The message of a pending event."""
@@ -384,12 +203,3 @@ def timer_count(record: bytes) -> int:
     if record[4] != RecordKind.FIRED:
         return 1
     return (len(record) - HEADER_SIZE) // keys.TIMER_SIZE
-
-
-def happening_of(record: Record) -> Happening:
-    """What a record that moves a timer adds to its time line."""
-    if record.kind == RecordKind.REPLACE:
-        return Happening.REPLACED
-    if record.flags & RecordFlag.DELIVER_NOW:
-        return Happening.PROMOTED
-    return Happening.RESCHEDULED

@@ -14,10 +14,13 @@ from .delay_server import Event, EventState, Happening
 
 FIXED = struct.Struct("<BIQQQIBBH")
 FRESH = struct.Struct("<BIQQQIBBHBQ")  # the same with one entry, and no key
+FIRED = struct.Struct("<BIQQQIBBHBQBQ")  # and with two
 ENTRY = struct.Struct("<BQ")
 TIMELINE_MAX = 32
 SCHEDULED = int(EventState.SCHEDULED)
+DELIVERED = int(EventState.DELIVERED)
 ACCEPTED = int(Happening.SCHEDULED)
+ARRIVED = int(Happening.DELIVERED)
 
 
 @dataclass(slots=True)
@@ -35,7 +38,7 @@ class StoredEvent:
     timeline: list[tuple[int, int]] = field(default_factory=lambda: [])
 
     @classmethod
-    def scheduled(cls, record: Record, stored_ms: int) -> "StoredEvent":
+    def scheduled(cls, record: Record) -> "StoredEvent":
         """A timer that has just been accepted."""
         return cls(
             EventState.SCHEDULED,
@@ -46,7 +49,7 @@ class StoredEvent:
             record.key,
             bool(record.flags & RecordFlag.UPSERT),
             0,
-            [(stored_ms, Happening.SCHEDULED)],
+            [(record.born_ms, Happening.SCHEDULED)],
         )
 
     @property
@@ -121,22 +124,42 @@ def decode_event(data: bytes) -> StoredEvent:
     )
 
 
-def encode_scheduled(record_head: tuple[int, ...], key: bytes, stored_ms: int) -> bytes:
+def encode_scheduled(head: tuple[int, ...], key: bytes) -> bytes:
     """What `StoredEvent.scheduled(...).encode()` gives, without the objects.
 
-    `record_head` is a record's unpacked header.
+    `head` is the record's unpacked header.
     """
     fresh = FRESH.pack(
         SCHEDULED,
-        record_head[10] or 1,
-        record_head[8],
-        record_head[7],
+        head[10] or 1,
+        head[8],
+        head[7],
         0,
-        record_head[4],
-        1 if record_head[2] & RecordFlag.UPSERT else 0,
+        head[4],
+        1 if head[2] & RecordFlag.UPSERT else 0,
         1,
         len(key),
         ACCEPTED,
-        stored_ms,
+        head[7],
     )
     return fresh + key if key else fresh
+
+
+def encode_delivered(head: tuple[int, ...], key: bytes, stored_ms: int) -> bytes:
+    """The same for a timer that fired and had never been changed."""
+    fired = FIRED.pack(
+        DELIVERED,
+        head[10] or 1,
+        head[8],
+        head[7],
+        stored_ms,
+        head[4],
+        1 if head[2] & RecordFlag.UPSERT else 0,
+        2,
+        len(key),
+        ACCEPTED,
+        head[7],
+        ARRIVED,
+        stored_ms,
+    )
+    return fired + key if key else fired

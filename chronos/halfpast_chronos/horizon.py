@@ -6,10 +6,11 @@ millisecond: a million timers due at once are loaded as they fire. New timers be
 the horizon go straight into the wheel. When too many do, the horizon is drawn back,
 and what now lies behind it is dropped a slice at a time (it is in RocksDB anyway).
 
-Only keys are held, about 300 bytes a timer; bodies are read when they fire.
+Keys take about 300 bytes a timer. Records are kept beside them as long as there is
+room for them; those of the others are read when they fire.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import islice
 
 from halfpast_core_store.ports import Index
@@ -37,6 +38,8 @@ class Horizon:
         self._handle_of: dict[bytes, int] = {}
         self._handles = 0
         self._dropping: list[bytes] = []
+        self._records: dict[bytes, bytes] = {}
+        self._records_size = 0
         self._slice_count = min(SLICE_MIN, config.load_count)
 
     def __len__(self) -> int:
@@ -49,13 +52,15 @@ class Horizon:
         self._insert(key)
         return True
 
-    def add_many(self, new: Iterable[bytes]) -> None:
-        """Timers have been stored."""
+    def add_many(self, new: Sequence[bytes], records: Sequence[bytes] = ()) -> None:
+        """Timers have been stored, with these records if they are at hand."""
         end = self._end
         before = len(self._key_of)
-        for key in new:
+        for i, key in enumerate(new):
             if key < end and key not in self._handle_of:
                 self._insert(key)
+                if records:
+                    self._keep(key, records[i])
         if self._dropping:
             self._drop_slice(DROPS_PER_INSERT * (len(self._key_of) - before))
         elif len(self._key_of) > 2 * self._config.near_count_max:
@@ -67,9 +72,18 @@ class Horizon:
         if handle is not None:
             del self._key_of[handle]
             self._wheel.cancel(handle)
+            self.take_record(key)
+
+    def take_record(self, key: bytes) -> bytes | None:
+        """The record of a timer if it was kept; it is not kept any longer."""
+        record = self._records.pop(key, None)
+        if record is not None:
+            self._records_size -= len(record)
+        return record
 
     def due(self, now_ms: int, limit: int) -> list[bytes]:
-        """Keys of timers due now, earliest first; they leave the wheel."""
+        """Keys of timers due now, earliest first; they leave the wheel. The caller
+        then takes the record of each."""
         found: list[bytes] = []
         while len(found) < limit:
             for handle in self._wheel.advance(now_ms, limit - len(found)):
@@ -100,9 +114,10 @@ class Horizon:
             return bool(self._dropping)
         count = self._slice_count
         found = self._index.scan(self._end, until, count)
-        for key, _ in found:
+        for key, record in found:
             if key not in self._handle_of:
                 self._insert(key)
+                self._keep(key, record)
         self._resize_slice(sum(len(record) for _, record in found))
         if len(found) < count:
             self._end = until
@@ -126,6 +141,11 @@ class Horizon:
         self._handle_of[key] = self._handles
         self._key_of[self._handles] = key
         self._wheel.insert(keys.timer_due_ms(key), self._handles)
+
+    def _keep(self, key: bytes, record: bytes) -> None:
+        if self._records_size + len(record) <= self._config.near_size_max:
+            self._records[key] = record
+            self._records_size += len(record)
 
     def _resize_slice(self, size: int) -> None:
         """A scan brings the bodies along: load fewer timers if they are large."""

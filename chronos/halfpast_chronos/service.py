@@ -16,13 +16,7 @@ from typing import TypeVar
 
 import structlog
 
-from halfpast_core_store.broker import (
-    Acquire,
-    Broker,
-    BrokerStatus,
-    Empty,
-    Hold,
-)
+from halfpast_core_store.broker import Acquire, Broker, BrokerStatus, Empty, Hold
 from halfpast_core_store.errors import CoreError, FenceLost, StoreFailed, TooEarly
 from halfpast_core_store.folder import FolderLock
 from halfpast_core_store.real_clock import RealClock
@@ -87,6 +81,7 @@ class DelayService:
         self._waiters = ClaimWaiters(core, self._loop)
         self._follower = Follower(core, broker, self._waiters, self._fire_due)
         self._paused_until = 0.0
+        self._refusal = ""
         self._flusher = Flusher(core)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._tasks: list[asyncio.Task[None]] = []
@@ -242,6 +237,7 @@ class DelayService:
         request.fence_role, request.fence_token = ROLE, self._token
         try:
             await self._broker.append(request)
+            self._refusal = ""
         except UNSURE:
             self._lose()
         except FenceLost as error:
@@ -252,11 +248,13 @@ class DelayService:
         except CoreError as error:
             if self._token != request.fence_token:
                 return  # the role was taken anew, which gives up all claims
-            self._core.refused(firing)
+            self._core.refused(firing, error)
             if isinstance(error, TooEarly):
                 self._pause(error.early_ms / 1000)
             else:
-                log.warning("firing refused, will retry", error=str(error))
+                if error.code != self._refusal:  # told once, tried ten times a second
+                    log.warning("firing refused, will retry", error=str(error))
+                self._refusal = error.code
                 self._pause(RETRY_S)
 
     def _pause(self, seconds: float) -> None:

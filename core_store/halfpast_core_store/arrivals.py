@@ -1,7 +1,9 @@
 """Waking those who wait for something to arrive: long polls and followers.
 
-A frame wakes every waiter of a topic once, however many messages it brings, and
-costs nothing for topics that nobody waits for.
+Whoever reads a queue at an offset of its own is woken by every frame that brings
+something for the topic. Of a consumer group only one waiter is woken, since it may
+well take all there is; if it gets something, it wakes the next. A frame wakes once,
+however many messages it brings, and costs nothing for topics that nobody waits for.
 """
 
 import asyncio
@@ -11,42 +13,59 @@ from typing import TypeAlias
 from .topics import USER_TOPIC_ID_MIN, family_of_topic
 
 Waiter: TypeAlias = "asyncio.Future[bool]"
+EVERYBODY = ""  # the group of those who belong to none
 
 
 class Arrivals:
-    """Waiters by topic, and by family of system records."""
+    """Waiters by topic and group, and by family of system records."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._topics: dict[int, set[Waiter]] = {}
+        self._topics: dict[int, dict[str, dict[Waiter, None]]] = {}
         self._families: dict[Waiter, int] = {}
         self._closed = False
 
     def arrived(self, topic_ids: Sequence[int]) -> None:
-        """Something became durable in these topics."""
+        """Something became durable in these topics, or can be taken again."""
         families = 0
         for topic_id in topic_ids:
             if topic_id < USER_TOPIC_ID_MIN:
                 families |= family_of_topic(topic_id)
             elif topic_id in self._topics:
-                finish(self._topics[topic_id], True)
+                for group, waiters in self._topics[topic_id].items():
+                    wake(waiters, all_of_them=group == EVERYBODY)
         if families and self._families:
             wanted = [w for w, some in self._families.items() if some & families]
             finish(wanted, True)
 
-    async def wait(self, topic_id: int, timeout_s: float) -> bool:
+    def pass_on(self, topic_id: int, group: str) -> None:
+        """Whoever was woken got something, or cannot take it: wake the next."""
+        waiters = self._topics.get(topic_id, {}).get(group)
+        if waiters:
+            wake(waiters, all_of_them=False)
+
+    async def wait(
+        self, topic_id: int, timeout_s: float, group: str = EVERYBODY
+    ) -> bool:
         """Wait for the topic; False when time is up or the broker closes."""
         if self._closed:
             return False
         waiter: Waiter = self._loop.create_future()
-        waiters = self._topics.setdefault(topic_id, set())
-        waiters.add(waiter)
+        groups = self._topics.setdefault(topic_id, {})
+        waiters = groups.setdefault(group, {})
+        waiters[waiter] = None
         try:
             return await self._wait(waiter, timeout_s)
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.result():
+                self.pass_on(topic_id, group)
+            raise
         finally:
-            waiters.discard(waiter)
-            if not waiters and self._topics.get(topic_id) is waiters:
-                del self._topics[topic_id]
+            del waiters[waiter]
+            if not waiters and groups.get(group) is waiters:
+                del groups[group]
+                if not groups and self._topics.get(topic_id) is groups:
+                    del self._topics[topic_id]
 
     async def wait_family(self, families: int, timeout_s: float) -> bool:
         """Wait for records of these families; False as for `wait`."""
@@ -69,9 +88,19 @@ class Arrivals:
     def close(self) -> None:
         """Send everybody home."""
         self._closed = True
-        for waiters in list(self._topics.values()):
-            finish(waiters, False)
+        for groups in self._topics.values():
+            for waiters in groups.values():
+                finish(waiters, False)
         finish(self._families, False)
+
+
+def wake(waiters: Iterable[Waiter], *, all_of_them: bool) -> None:
+    """Wake the one who has waited longest and was not woken yet, or everybody."""
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(True)
+            if not all_of_them:
+                return
 
 
 def finish(waiters: Iterable[Waiter], arrived: bool) -> None:

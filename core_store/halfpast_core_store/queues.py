@@ -13,6 +13,7 @@ durable, so there is never a gap.
 import struct
 import sys
 from array import array
+from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -26,6 +27,8 @@ from .topics import USER_TOPIC_ID_MIN
 
 VALUE = struct.Struct("<QQ")
 KNOWN_MAX = 200_000
+RECENT_QUEUES = 4_096
+RECENT_RUNS = 16  # of a queue, kept in memory
 QUEUE_SIZE = 7  # bytes of a key that tell the queue
 
 assert sys.byteorder == "little", "arrays are stored as they lie in memory"
@@ -59,6 +62,8 @@ class Queues:
         self._index = index
         self._log = log
         self._next: dict[tuple[int, int], int] = {}
+        self._ends: dict[tuple[int, int], int] = {}
+        self._recent: dict[tuple[int, int], deque[QueueRun]] = {}
 
     # --- writing --------------------------------------------------------------
 
@@ -78,10 +83,23 @@ class Queues:
         value = VALUE.pack(header.position, header.stored_ms)
         for topic_id, queue_id, base, starts in runs:
             if topic_id >= USER_TOPIC_ID_MIN:
-                batch.put(
-                    keys.queue_run(topic_id, queue_id, base),
-                    value + array("I", starts).tobytes(),
-                )
+                places = array("I", starts)
+                key = keys.queue_run(topic_id, queue_id, base)
+                batch.put(key, value + places.tobytes())
+                run = QueueRun(base, header.position, header.stored_ms, places)
+                self._remember((topic_id, queue_id), run)
+
+    def _remember(self, queue: tuple[int, int], run: QueueRun) -> None:
+        """Keep the end of the queue at hand: that is where most consumers read."""
+        if len(self._ends) >= KNOWN_MAX:
+            self._ends.clear()
+        self._ends[queue] = run.end
+        recent = self._recent.get(queue)
+        if recent is None:
+            if len(self._recent) >= RECENT_QUEUES:
+                self._recent.clear()
+            recent = self._recent[queue] = deque(maxlen=RECENT_RUNS)
+        recent.append(run)
 
     def forget_assigned(self) -> None:
         """Drop the memory of next offsets. Only while nothing is in flight."""
@@ -92,8 +110,11 @@ class Queues:
 
     def end(self, topic_id: int, queue_id: int) -> int:
         """The offset that the next visible record will have."""
-        found = self._run_before(topic_id, queue_id, 2**64 - 1)
-        return 0 if found is None else found.end
+        end = self._ends.get((topic_id, queue_id))
+        if end is None:
+            found = self._run_before(topic_id, queue_id, 2**64 - 1)
+            end = self._ends[topic_id, queue_id] = 0 if found is None else found.end
+        return end
 
     def begin(self, topic_id: int, queue_id: int) -> int:
         """The offset of the oldest record that retention has left."""
@@ -155,6 +176,11 @@ class Queues:
         end = self.end(topic_id, queue_id)
         if offset == end:
             return []
+        recent = self._recent.get((topic_id, queue_id))
+        if recent and recent[0].base <= offset < end:
+            runs = [run for run in recent if run.end > offset]
+            if runs[0].position >= self._log.start:
+                return runs
         first = None
         if 0 <= offset < end:
             first = self._run_before(topic_id, queue_id, offset)

@@ -288,16 +288,21 @@ class BrokerService:
         while True:
             future: asyncio.Future[Plan] = self._loop.create_future()
             now_ms = self._now_ms()
-            next_ms = self._consumers.pop(request, now_ms, partial(tell, future))
+            try:
+                next_ms = self._consumers.pop(request, now_ms, partial(tell, future))
+            except Exception:
+                self._arrivals.pass_on(topic.id, request.group)
+                raise
             if self._store.lanes:
                 self._wake_committer()
             if next_ms is None:
+                self._arrivals.pass_on(topic.id, request.group)
                 return Popped((await future).delivered)
             left = deadline - self._loop.time()
             if left <= 0:
                 return Popped([])
             back_s = max(0.001, (next_ms - now_ms) / 1000)
-            await self._arrivals.wait(topic.id, min(left, back_s))
+            await self._arrivals.wait(topic.id, min(left, back_s), request.group)
             if self._closing:
                 return Popped([])
             self._check()

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -241,7 +242,7 @@ def main() -> None:
     try:
         report = asyncio.run(run_crashes(config))
     except* LoadtestError as errors:
-        print(errors)
+        traceback.print_exception(errors)
         sys.exit(2)
     print(report)
     sys.exit(1 if report.problems else 0)

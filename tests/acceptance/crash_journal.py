@@ -65,7 +65,7 @@ class Journal:
     """Appends entries to a file. Between `Sent` and `Acked` the outcome is open."""
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def write(self, *entries: Entry) -> None:
         """In the kernel's hands when this returns, on disk soon after."""

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 from tests.acceptance.fault_disk import MIB, SmallDisk, small_disk
 from tests.acceptance.fault_ledger import STORE_FULL, TOPICS, Ledger, Load
-from tests.acceptance.fault_server import TINY, FaultServer, strace
+from tests.acceptance.fault_server import FaultServer, strace
 from tests.acceptance.fault_tools import need_strace
 
 from halfpast_loadtest.delivery_check import Fate
@@ -34,6 +34,12 @@ SPARING = {
     "HALFPAST_CHRONOS_INDEX_WRITE_BUFFER": str(MIB),
     "HALFPAST_STORE_INDEX_FLUSH_MS": "300",
     "HALFPAST_CHRONOS_INDEX_FLUSH_MS": "300",
+}
+SMALL = {
+    **SPARING,
+    "HALFPAST_STORE_LOG_SEGMENT_SIZE": str(MIB // 8),
+    "HALFPAST_STORE_LOG_FRAME_SIZE": str(MIB // 32),
+    "HALFPAST_STORE_LOG_FRAME_SIZE_MAX": str(MIB // 16),
 }
 MEDIUM = {
     **SPARING,
@@ -126,8 +132,8 @@ def places_to_die() -> Iterator[tuple[str, int]]:
 @pytest.mark.asyncio
 async def test_killed_at_any_system_call_nothing_is_lost(tmp_path: Path) -> None:
     need_strace()
-    ledger = Ledger(Load(body_bytes=24_000))  # a few frames fill a segment
-    server = FaultServer(tmp_path / "data", settings=TINY | SPARING)
+    ledger = Ledger(Load(body_bytes=12_000))  # a few frames fill a segment
+    server = FaultServer(tmp_path / "data", settings=SMALL)
     try:
         for call, number in places_to_die():
             server.start(*strace(call, f"signal=SIGKILL:when={number}"))
@@ -215,16 +221,16 @@ async def full_and_free_again(server: FaultServer, disk: SmallDisk) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("leave", [0, 2 * MIB])
 async def test_a_start_without_room_tells_so_and_can_be_repeated(
-    tmp_path: Path, leave: int
+    tmp_path: Path,
 ) -> None:
     with small_disk(tmp_path) as disk:
         server = FaultServer(disk.folder / "data", settings=MEDIUM, output=tmp_path)
         try:
-            disk.fill(leave=leave)
-            await refused_for_room(server)  # a new folder
-            disk.free()
+            for leave in (0, 2 * MIB):  # not even a folder; no segment
+                disk.fill(leave=leave)
+                await refused_for_room(server)
+                disk.free()
             await server.start_ready()
             ledger, client = Ledger(), server.client()
             await ledger.send(client)
@@ -254,7 +260,7 @@ async def test_power_cuts_lose_nothing_that_was_acknowledged(tmp_path: Path) -> 
     chance = random.Random(int(os.environ.get("HALFPAST_CRASH_SEED", "1")))
     ledger = Ledger()
     with small_disk(tmp_path) as disk:
-        for number in range(6):
+        for number in range(5):
             mode = "up" if number == 3 else "dev"
             settings = MEDIUM | {"HALFPAST_STORE_LOG_SEGMENT_SIZE": str(MIB)}
             server = FaultServer(
@@ -288,7 +294,7 @@ async def test_a_pause_delivers_late_but_in_order_and_once(
     tmp_path: Path, mode: str
 ) -> None:
     ledger = Ledger(Load(delay_ms_max=3500))
-    server = FaultServer(tmp_path / "data", mode=mode)
+    server = FaultServer(tmp_path / "data", mode=mode, settings=MEDIUM)
     try:
         await server.start_ready()
         client = server.client()

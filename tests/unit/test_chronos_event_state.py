@@ -8,6 +8,7 @@ from halfpast_chronos.event_state import (
     TIMELINE_MAX,
     StoredEvent,
     decode_event,
+    encode_delivered,
     encode_scheduled,
 )
 from halfpast_core_store.record import (
@@ -58,10 +59,13 @@ def test_the_short_way_gives_the_same_bytes(
         flags=RecordFlag.JSON | (RecordFlag.UPSERT if upsert else 0),
         body=b"body",
     )
-    event = StoredEvent.scheduled(decode_record(data), stored_ms)
-    assert encode_scheduled(HEADER.unpack_from(data), key, stored_ms) == event.encode()
+    head = HEADER.unpack_from(data)
+    event = StoredEvent.scheduled(decode_record(data))
+    assert encode_scheduled(head, key) == event.encode()
     assert event.version == (version or 1)
     assert event.upsert == upsert
+    event.finish(EventState.DELIVERED, stored_ms, Happening.DELIVERED)
+    assert encode_delivered(head, key, stored_ms) == event.encode()
 
 
 def test_a_long_time_line_keeps_its_beginning_and_its_end() -> None:

@@ -13,7 +13,7 @@ from halfpast_chronos import keys
 from halfpast_chronos.core import timer_count
 from halfpast_chronos.delay_server import EventState, Happening
 from halfpast_core_store.broker import Lane
-from halfpast_core_store.errors import TooEarly
+from halfpast_core_store.errors import RequestTooLarge, TooEarly
 from halfpast_core_store.record import RecordKind, decode_record
 from halfpast_core_store.topics import SYS_FIRED
 
@@ -165,6 +165,22 @@ def test_a_batch_is_bounded_by_bytes_and_loses_nothing() -> None:
         fired += firing.keys
     assert fired == sorted(fired)
     assert len(fired) == 60
+
+
+def test_batches_shrink_to_what_the_broker_takes() -> None:
+    line = Line()
+    for number in range(60):
+        line.schedule(number, START_MS, body=bytes(300))
+    line.load()
+    sizes: list[int] = []
+    while (firing := line.core.fire()) is not None:
+        size = sum(len(record) for run in firing.request.runs for record in run.records)
+        if size > 2000:
+            line.core.refused(firing, RequestTooLarge(size, 2000))
+        else:
+            sizes.append(len(firing.keys))
+    assert sum(sizes) == 60
+    assert min(sizes[:-1]) > 1
 
 
 def test_a_timer_larger_than_a_batch_fires_alone() -> None:

@@ -1,0 +1,272 @@
+"""The timers as a projection of the log: how each record changes them.
+
+State changes here and nowhere else, and only by records that are durable, in the
+order of the log. Applying is idempotent, since the index may be behind what it was
+when the process died.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from halfpast_core_store.broker import FollowedFrame
+from halfpast_core_store.ports import Clock, Index, IndexBatch
+from halfpast_core_store.record import (
+    HEADER,
+    HEADER_SIZE,
+    Record,
+    RecordFlag,
+    RecordKind,
+    decode_record,
+    with_kind,
+    with_time,
+)
+
+from . import keys
+from .config import ChronosConfig
+from .delay_server import EventState, Happening
+from .event_state import StoredEvent, decode_event, encode_delivered, encode_scheduled
+from .horizon import Horizon
+from .lateness import Lateness
+
+SCHEDULE = int(RecordKind.SCHEDULE)
+
+
+@dataclass(slots=True)
+class Fresh:
+    """Timers that are being stored, and are not in the wheel yet."""
+
+    timers: list[bytes] = field(default_factory=list[bytes])
+    records: list[bytes] = field(default_factory=list[bytes])
+
+    def add(self, timer: bytes, record: bytes) -> None:
+        self.timers.append(timer)
+        self.records.append(record)
+
+
+class TimerProjection:
+    """All timers of one Delay Server, as the log has them."""
+
+    def __init__(self, index: Index, clock: Clock, config: ChronosConfig) -> None:
+        self.index = index
+        self._clock = clock
+        self._config = config
+        self.horizon = Horizon(index, config, self.now_ms())
+        self.position = int(keys.U64.unpack(index.get(keys.APPLIED) or bytes(8))[0])
+        """Everything in the log before this has been applied."""
+        self.claims: set[bytes] = set()
+        """Ids of events, and family-U keys, that somebody is deciding about."""
+        self.lateness = Lateness()
+        self.measures = False
+        """Whether firings that are applied are fresh, so that lateness counts."""
+        self._fired: dict[bytes, bytes] = {}
+        """Records of timers that are on their way to the log, by timer key."""
+        self.scheduled_count = 0
+        self.fired_count = 0
+        self.cancelled_count = 0
+
+    def now_ms(self) -> int:
+        return self._clock.now_ns() // 1_000_000
+
+    def apply(self, frames: Sequence[FollowedFrame], next_position: int) -> list[bytes]:
+        """Apply durable frames in order; those before `position` are passed over.
+
+        Gives the claims that this has released.
+        """
+        released: list[bytes] = []
+        for frame in frames:
+            if frame.position >= self.position:
+                released += self.apply_slice(frame, 0, len(frame.records))
+        self.position = max(self.position, next_position)
+        return released
+
+    def apply_slice(self, frame: FollowedFrame, start: int, stop: int) -> list[bytes]:
+        """Apply some records of the next frame; the last slice moves `position`.
+
+        Slices keep each step short. A crash between two is harmless, since the
+        whole frame is then applied again.
+        """
+        released: list[bytes] = []
+        batch = self.index.batch()
+        fresh = Fresh()
+        for data in frame.records[start:stop]:
+            if data[4] == SCHEDULE:
+                self._apply_schedule(batch, data, fresh, released)
+                continue
+            # The others read what has been written before, so write that now.
+            batch = self._write(batch, fresh)
+            self._apply_other(batch, data, frame.stored_ms, fresh, released)
+            batch = self._write(batch, fresh)
+        if stop >= len(frame.records):
+            batch.put(keys.APPLIED, keys.U64.pack(frame.end))
+            self.position = frame.end
+        self._write(batch, fresh)
+        return released
+
+    def _apply_other(
+        self,
+        batch: IndexBatch,
+        data: bytes,
+        stored_ms: int,
+        fresh: Fresh,
+        released: list[bytes],
+    ) -> None:
+        record = decode_record(data)
+        if record.kind == RecordKind.FIRED:
+            self._apply_fired(batch, record.body, stored_ms, released)
+        elif record.kind == RecordKind.CANCEL:
+            self._apply_cancel(batch, record, stored_ms, released)
+        elif record.kind == RecordKind.RESCHEDULE:
+            self._apply_move(batch, record, None, stored_ms, fresh, released)
+        elif record.kind == RecordKind.REPLACE:
+            self._apply_move(batch, record, data, stored_ms, fresh, released)
+
+    def _write(self, batch: IndexBatch, fresh: Fresh) -> IndexBatch:
+        self.index.write(batch)
+        if fresh.timers:
+            self.horizon.add_many(fresh.timers, fresh.records)
+            fresh.timers, fresh.records = [], []
+        return self.index.batch()
+
+    def _apply_schedule(
+        self,
+        batch: IndexBatch,
+        data: bytes,
+        fresh: Fresh,
+        released: list[bytes],
+    ) -> None:
+        head = HEADER.unpack_from(data)
+        event_id = head[6]
+        timer = keys.TIMER_KEY.pack(b"T", head[8], event_id)
+        key = data[HEADER_SIZE : HEADER_SIZE + head[11]] if head[11] else b""
+        batch.put(timer, data)
+        batch.put(b"E" + event_id, encode_scheduled(head, key))
+        fresh.add(timer, data)
+        if key:
+            batch.put(keys.by_key(head[4], key, event_id), keys.U64.pack(head[8]))
+            if head[2] & RecordFlag.UPSERT:
+                own = keys.own_key(head[4], key)
+                batch.put(own, event_id)
+                self._release(own, released)
+        self.scheduled_count += 1
+
+    def _apply_fired(
+        self, batch: IndexBatch, body: bytes, stored_ms: int, released: list[bytes]
+    ) -> None:
+        size = keys.TIMER_SIZE
+        fired = [body[at : at + size] for at in range(0, len(body), size)]
+        changed: list[bytes] = []
+        for key in fired:
+            self.horizon.discard(key)
+            batch.delete(key)
+            self._release(key[9:], released)
+            record = self._fired.pop(key, None)
+            if record is None or HEADER.unpack_from(record)[10] > 1:
+                changed.append(key)
+            else:
+                self._finish_unchanged(batch, key, record, stored_ms)
+        if changed:
+            self._finish_changed(batch, changed, stored_ms)
+        if self.measures:
+            now_ns = self._clock.now_ns()
+            for key in fired:
+                late_ns = now_ns - keys.timer_due_ms(key) * 1_000_000
+                self.lateness.add(late_ns / 1_000_000)
+        self.fired_count += len(fired)
+
+    def _finish_unchanged(
+        self, batch: IndexBatch, timer: bytes, record: bytes, stored_ms: int
+    ) -> None:
+        """Nothing but this has happened to the event: its record tells all."""
+        head = HEADER.unpack_from(record)
+        key = record[HEADER_SIZE : HEADER_SIZE + head[11]] if head[11] else b""
+        event_id = timer[9:]
+        batch.put(b"E" + event_id, encode_delivered(head, key, stored_ms))
+        batch.put(keys.finished(stored_ms, event_id), b"")
+        if key:
+            batch.delete(keys.by_key(head[4], key, event_id))
+
+    def _finish_changed(
+        self, batch: IndexBatch, timers: list[bytes], stored_ms: int
+    ) -> None:
+        ids = [timer[9:] for timer in timers]
+        found = self.index.get_many([b"E" + event_id for event_id in ids])
+        for event_id, value in zip(ids, found, strict=True):
+            event = None if value is None else decode_event(value)
+            if event is not None and event.pending:
+                event.finish(EventState.DELIVERED, stored_ms, Happening.DELIVERED)
+                self._finish(batch, event_id, event)
+
+    def _apply_cancel(
+        self, batch: IndexBatch, record: Record, stored_ms: int, released: list[bytes]
+    ) -> None:
+        self._release(record.event_id, released)
+        event = self.event(record.event_id)
+        if event is None or not event.pending:
+            return
+        timer = keys.timer(event.due_ms, record.event_id)
+        self.horizon.discard(timer)
+        batch.delete(timer)
+        event.finish(EventState.CANCELLED, stored_ms, Happening.CANCELLED)
+        event.version += 1
+        self._finish(batch, record.event_id, event)
+        self.cancelled_count += 1
+
+    def _apply_move(
+        self,
+        batch: IndexBatch,
+        record: Record,
+        replacement: bytes | None,
+        stored_ms: int,
+        fresh: Fresh,
+        released: list[bytes],
+    ) -> None:
+        """A timer gets another time, and with `replacement` another content."""
+        event_id = record.event_id
+        self._release(event_id, released)
+        if replacement is not None:
+            self._release(keys.own_key(record.topic_id, record.key), released)
+        event = self.event(event_id)
+        if event is None or not event.pending or event.version >= record.version:
+            return
+        old = keys.timer(event.due_ms, event_id)
+        new = keys.timer(record.due_ms, event_id)
+        data = replacement or self.index.get(old)
+        assert data is not None, "a pending event has a timer"
+        self.horizon.discard(old)
+        batch.delete(old)
+        data = with_kind(data, RecordKind.SCHEDULE)
+        data = with_time(data, record.due_ms, record.version)
+        batch.put(new, data)
+        fresh.add(new, data)
+        if event.key:
+            by_key = keys.by_key(event.topic_id, event.key, event_id)
+            batch.put(by_key, keys.U64.pack(record.due_ms))
+        event.due_ms = record.due_ms
+        event.version = record.version
+        event.happened(stored_ms, happening_of(record))
+        batch.put(keys.event(event_id), event.encode())
+
+    def _finish(self, batch: IndexBatch, event_id: bytes, event: StoredEvent) -> None:
+        batch.put(keys.event(event_id), event.encode())
+        batch.put(keys.finished(event.finished_ms, event_id), b"")
+        if event.key:
+            batch.delete(keys.by_key(event.topic_id, event.key, event_id))
+
+    def _release(self, claim: bytes, released: list[bytes]) -> None:
+        if claim in self.claims:
+            self.claims.discard(claim)
+            released.append(claim)
+
+    def event(self, event_id: bytes) -> StoredEvent | None:
+        """Where an event stands, or None if it is unknown or forgotten."""
+        value = self.index.get(keys.event(event_id))
+        return None if value is None else decode_event(value)
+
+
+def happening_of(record: Record) -> Happening:
+    """What a record that moves a timer adds to its time line."""
+    if record.kind == RecordKind.REPLACE:
+        return Happening.REPLACED
+    if record.flags & RecordFlag.DELIVER_NOW:
+        return Happening.PROMOTED
+    return Happening.RESCHEDULED
