@@ -37,7 +37,11 @@ class Tick:
     ) -> None:
         self._loop = loop
         self._wake = wake
-        self._libc = ctypes.CDLL(None, use_errno=True)
+        # PyDLL keeps the GIL, which calls that never wait should: to give it up and
+        # get it back, a thousand times a second, costs more than they do.
+        self._libc = ctypes.PyDLL(None, use_errno=True)
+        self._spec = TimerSpec()
+        self._spec_at = ctypes.byref(self._spec)
         self._fd = self._libc.timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC)
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), "timerfd_create")
@@ -50,12 +54,13 @@ class Tick:
             return
         self._at_ms = at_ms
         milliseconds = 0 if at_ms is None else max(1, at_ms)
-        spec = TimerSpec(
-            Timespec(0, 0),
-            Timespec(milliseconds // 1000, milliseconds % 1000 * 1_000_000),
+        value = self._spec.value
+        value.seconds, value.nanoseconds = (
+            milliseconds // 1000,
+            milliseconds % 1000 * 1_000_000,
         )
         flags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET
-        if self._libc.timerfd_settime(self._fd, flags, ctypes.byref(spec), None) < 0:
+        if self._libc.timerfd_settime(self._fd, flags, self._spec_at, None) < 0:
             raise OSError(ctypes.get_errno(), "timerfd_settime")
 
     def _ready(self) -> None:

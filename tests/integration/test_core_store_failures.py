@@ -112,6 +112,8 @@ async def test_a_damaged_segment_is_met_by_whoever_reads_it(tmp_path: Path) -> N
     flip(segment(folder), 300)
     service = await BrokerService.open(folder, SMALL)
     try:
+        whole = await service.pop(Pop("fresh", "orders"))  # what is not behind it
+        assert 0 < len(whole.messages) < 10
         with pytest.raises(CorruptLog, match="it was intact"):
             await service.pop(Pop("fresh", "orders"))
         assert not service.failed.done()
