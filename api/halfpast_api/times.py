@@ -103,25 +103,19 @@ def render_instant(ms: int) -> str:
     if not 0 <= ms <= _LAST_MS:
         ms = min(max(ms, 0), _LAST_MS)
     second, ms = divmod(ms, 1000)
-    return _second(second) + _MS[ms]
+    day, second = divmod(second, 86_400)
+    return _day(day) + _MINUTES[second // 60] + _SECONDS[second % 60] + _MS[ms]
 
 
-_TWO: Final = tuple(f"{number:02d}" for number in range(60))
+_MINUTES: Final = tuple(f"T{n // 60:02d}:{n % 60:02d}:" for n in range(1440))
+_SECONDS: Final = tuple(f"{number:02d}." for number in range(60))
 _MS: Final = tuple(f"{number:03d}Z" for number in range(1000))
 
 
-# The times of one answer share a few seconds, or at least a few minutes.
+# The times of an answer share a few days; their seconds need not come again.
 @lru_cache(maxsize=4096)
-def _second(seconds: int) -> str:
-    minutes, second = divmod(seconds, 60)
-    return f"{_minute(minutes)}:{_TWO[second]}."
-
-
-@lru_cache(maxsize=4096)
-def _minute(minutes: int) -> str:
-    days, minute = divmod(minutes, 1440)
-    day = date.fromordinal(_EPOCH_DAY + days).isoformat()
-    return f"{day}T{_TWO[minute // 60]}:{_TWO[minute % 60]}"
+def _day(days: int) -> str:
+    return date.fromordinal(_EPOCH_DAY + days).isoformat()
 
 
 def _instant_advice(text: str) -> str:

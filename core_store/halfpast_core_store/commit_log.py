@@ -37,6 +37,9 @@ from .frame import (
 from .ports import Disk
 from .segment import Segment, find_magic, open_segments, segment_name, wipe
 
+# Sealing a small frame takes less time than handing the GIL to the thread that
+# writes; from here on it is the other way round.
+SMALL_FRAME_SIZE = 64 * 1024
 VERIFIED_COUNT_MAX = 65_536
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 DISK_FULL = "the disk is full; free space or add a larger disk"
@@ -44,11 +47,13 @@ DISK_FULL = "the disk is full; free space or add a larger disk"
 
 @dataclass(slots=True)
 class LogWrite:
-    """A frame and where it goes; `closes` is a segment to be ended before it."""
+    """A frame and where it goes; `closes` is a segment to be ended before it.
+    `parts` are its bytes if it is small; a large one is sealed when it is written."""
 
     draft: Draft
     segment: Segment
     closes: tuple[Segment, int] | None = None
+    parts: list[bytes] | None = None
 
 
 class CommitLog:
@@ -200,7 +205,10 @@ class CommitLog:
             segment, self._next = self._next, None
             self.segments.append(segment)
         self.tail = draft.end
-        return LogWrite(draft, segment, closes)
+        parts = None
+        if draft.header.length <= SMALL_FRAME_SIZE:
+            parts = seal_frame(draft, self._salt)
+        return LogWrite(draft, segment, closes, parts)
 
     def write(self, write: LogWrite) -> None:
         """Write and sync one frame. Blocks; raises OSError, which is fatal.
@@ -210,7 +218,7 @@ class CommitLog:
         if write.closes is not None:
             segment, position = write.closes
             self._close_segment(segment, position, write.draft.header.stored_ms)
-        parts = seal_frame(write.draft, self._salt)
+        parts = write.parts or seal_frame(write.draft, self._salt)
         at = write.draft.position - write.segment.base
         write.segment.file.write(at, parts)
         write.segment.file.sync()
