@@ -20,6 +20,7 @@ from .errors import (
     CorruptLog,
     ForeignFolder,
     LogBehindIndex,
+    Overloaded,
     RequestTooLarge,
     StoreFull,
 )
@@ -40,6 +41,7 @@ from .segment import Segment, find_magic, open_segments, segment_name, wipe
 # Sealing a small frame takes less time than handing the GIL to the thread that
 # writes; from here on it is the other way round.
 SMALL_FRAME_SIZE = 64 * 1024
+ROLL_MS = 100  # in which a next segment surely is prepared
 VERIFIED_COUNT_MAX = 65_536
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT))
 DISK_FULL = "the disk is full; free space or add a larger disk"
@@ -170,7 +172,8 @@ class CommitLog:
         return min(self._config.frame_size_max, self._config.segment_size - HEADER_SIZE)
 
     def check_room(self, waiting: int, length: int, *, use_reserve: bool) -> None:
-        """Raise StoreFull unless `length` more bytes than `waiting` surely fit.
+        """Raise StoreFull unless `length` more bytes than `waiting` surely fit, or
+        Overloaded if they will, but not before what waits has been written.
 
         The promise holds because the next segment is allocated ahead: what has
         been admitted fits into the rest of this one or wholly into that one.
@@ -183,10 +186,10 @@ class CommitLog:
         room = self.segments[-1].end - self.tail
         if needed <= room:
             return
-        if self._next is None:
-            raise StoreFull(needed, self._next_error or "the next segment is not ready")
-        if needed > self._next.file.size:
-            raise StoreFull(needed, "too much is waiting to be written")
+        if self._next is None and self._next_error:
+            raise StoreFull(needed, self._next_error)
+        if self._next is None or needed > self._next.file.size:
+            raise Overloaded("log", ROLL_MS)
 
     def next_position(self, length: int) -> int:
         """Where a frame of `length` bytes will go."""
