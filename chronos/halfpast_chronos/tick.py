@@ -1,7 +1,7 @@
 """Waking up exactly on time: a timerfd on the wall clock, in the event loop.
 
 `loop.call_at` rounds to whole milliseconds and may fire early; a timerfd wakes
-within 0.1 ms (see the measurements that DESIGN cites). It is set to an absolute
+within 0.1 ms on an idle machine. It is set to an absolute
 wall-clock time and also wakes when somebody sets the clock, so a jump is noticed
 at once. Python has `os.timerfd_create` from 3.13 on; until then, libc's own.
 """

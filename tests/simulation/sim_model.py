@@ -1,7 +1,10 @@
 """What the clients were told, and whether the log agrees with it.
 
 A plain model: it knows nothing of frames, wheels or indexes, only of answers. Each
-check names the promise (DESIGN, section 1) that it holds the system to.
+check names the promise that it holds the system to; they are numbered here:
+
+1 durable at ack · 2 never early, never lost · 3 fired once · 4 truthful cancel ·
+6 order, at least once · 7 rebuilt from the log
 """
 
 from collections import defaultdict
