@@ -48,15 +48,18 @@ class GroupReader:
         return len(self._seen)
 
     async def run(self) -> None:
-        """Pop and ack for ever."""
-        while True:
-            messages = await self._pop_some()
-            if not messages:
-                await asyncio.sleep(0.01)  # the topic may not exist yet
-                continue
-            for message in messages:
-                self._note(message)
-            await self._ack(messages)
+        """Pop and ack until it is cancelled; its connection ends with it."""
+        try:
+            while True:
+                messages = await self._pop_some()
+                if not messages:
+                    await asyncio.sleep(0.01)  # the topic may not exist yet
+                    continue
+                for message in messages:
+                    self._note(message)
+                await self._ack(messages)
+        finally:
+            self._client.close()
 
     async def _pop_some(self) -> list[Message]:
         path = f"/v1/groups/{self._group}:pop"

@@ -202,6 +202,9 @@ class WireClient:
             await loop.create_connection(lambda: line.exchange, self._host, self._port)
         except OSError as error:
             raise NotSent(f"cannot connect: {error}") from error
+        except asyncio.CancelledError:
+            line.exchange.close()  # it may be connected already
+            raise
         self._line = line
         return line
 

@@ -123,13 +123,16 @@ class _Crashes:
     async def run(self) -> None:
         journal = Journal(self._journal_path)
         stop = asyncio.Event()
+        clients: list[WireClient] = []
         self._server.start()
         await self._server.wait_ready()
         async with journal.syncing(), asyncio.TaskGroup() as tasks:
             for number in range(self._config.producer_count):
+                client = WireClient(self._server.host, self._server.port, timeout_s=10)
+                clients.append(client)
                 producer = CrashProducer(
                     f"p{number}",
-                    WireClient(self._server.host, self._server.port, timeout_s=10),
+                    client,
                     journal,
                     self._report.tally,
                     seed=self._config.seed,
@@ -143,6 +146,8 @@ class _Crashes:
             await self._settle()
             for consumer in consumers:
                 consumer.cancel()
+        for client in clients:
+            client.close()
         await self._check()
 
     async def _kill_many(self) -> None:
@@ -152,7 +157,9 @@ class _Crashes:
             if self._config.mode != "up" or not await self._kill_one(service):
                 await self._kill_all()
             if number == self._config.kill_count // 2:
-                self._early_look = await read_topics(self._patient(), TOPICS)
+                client = self._patient()
+                self._early_look = await read_topics(client, TOPICS)
+                client.close()
 
     async def _kill_one(self, service: str) -> bool:
         """Kill one service below `up`, which has to start it again by itself."""

@@ -316,7 +316,9 @@ async def test_a_pause_delivers_late_but_in_order_and_once(
         await ledger.send(client)  # works at once
         client.close()
         await assert_kept(server, ledger)
-        messages = await read_topics(server.patient(), TOPICS)
+        patient = server.patient()
+        messages = await read_topics(patient, TOPICS)
+        patient.close()
     finally:
         server.kill()
     delayed = [one for one in messages if one.due_ms is not None]
