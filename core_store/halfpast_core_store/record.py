@@ -82,26 +82,6 @@ class Family:
     MESSAGES = 32
 
 
-FAMILY_OF_KIND: dict[int, int] = {
-    RecordKind.NORMAL: Family.MESSAGES,
-    RecordKind.SCHEDULE: Family.TIMERS,
-    RecordKind.CANCEL: Family.TIMERS,
-    RecordKind.RESCHEDULE: Family.TIMERS,
-    RecordKind.FIRED: Family.TIMERS,
-    RecordKind.REPLACE: Family.TIMERS,
-    RecordKind.TOPIC: Family.REGISTRY,
-    RecordKind.GROUP: Family.REGISTRY,
-    RecordKind.OFFSETS: Family.GROUPS,
-    RecordKind.POP: Family.GROUPS,
-    RecordKind.POP_ACK: Family.GROUPS,
-    RecordKind.POP_HIDE: Family.GROUPS,
-    RecordKind.DEDUP: Family.DEDUP,
-    RecordKind.HALF: Family.TRANSACTIONS,
-    RecordKind.OP: Family.TRANSACTIONS,
-    RecordKind.CHECK: Family.TRANSACTIONS,
-}
-
-
 class Record(NamedTuple):
     """A decoded record. `properties` is still MessagePack; times are epoch ms."""
 

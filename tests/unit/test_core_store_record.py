@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfpast_core_store.record import (
-    FAMILY_OF_KIND,
     HEADER_SIZE,
     Record,
     RecordKind,
@@ -117,10 +116,6 @@ def test_no_tag_has_a_hash_that_no_tag_has() -> None:
 def test_kind_zero_is_never_written() -> None:
     with pytest.raises(AssertionError):
         encode_record(0)
-
-
-def test_every_kind_belongs_to_a_family() -> None:
-    assert set(FAMILY_OF_KIND) == set(RecordKind)
 
 
 def test_a_record_is_a_plain_tuple() -> None:
