@@ -204,7 +204,9 @@ class _Crashes:
             *check_log(expectations, messages),
             *check_queues(messages),
             *check_same_prefix(self._early_look, messages),
-            *check_states(expectations, await self._states(client, told), messages),
+            *check_states(
+                expectations, await self._states(client, told), messages, checked_ms
+            ),
             *check_consumption(
                 messages,
                 [message for one in self._readers for message in one.popped],

@@ -159,7 +159,7 @@ class Ledger:
         return [
             *check_log(known, messages),
             *check_queues(messages),
-            *check_states(known, states, messages),
+            *check_states(known, states, messages, now),
         ]
 
     async def _all_messages(self, client: PatientClient) -> list[Message]:

@@ -16,6 +16,8 @@ from halfpast_loadtest.delivery_check import (
 )
 from halfpast_loadtest.message import Message
 
+CHECKED_MS = 5_000
+
 
 def told(serial: str, *, fate: Fate = Fate.ONCE, due_ms: int = 0) -> Expectation:
     return Expectation(
@@ -176,15 +178,22 @@ def test_states_have_to_agree_with_the_log() -> None:
     honest = {"id-a": "delivered", "id-b": "cancelled", "id-c": "scheduled"}
     honest["id-d"] = "cancelled"
     log = [logged("a")]
-    assert check_states(history, honest, log) == []
+    assert check_states(history, honest, log, CHECKED_MS) == []
     for event_id, lie in (
         ("id-a", "scheduled"),
         ("id-b", "delivered"),
         ("id-c", "unknown_event"),
         ("id-d", "scheduled"),
     ):
-        problems = check_states(history, {**honest, event_id: lie}, log)
+        problems = check_states(history, {**honest, event_id: lie}, log, CHECKED_MS)
         assert kinds(problems) == {"wrong_state"}, (event_id, lie)
+
+
+def test_what_was_perhaps_cancelled_may_wait_for_a_later_time() -> None:
+    later = told("a", fate=Fate.AT_MOST_ONCE, due_ms=CHECKED_MS + 1)
+    assert check_states([later], {"id-a": "scheduled"}, [], CHECKED_MS) == []
+    problems = check_states([later], {"id-a": "scheduled"}, [], CHECKED_MS + 1)
+    assert kinds(problems) == {"wrong_state"}
 
 
 def test_a_message_that_no_consumer_got_is_reported() -> None:
