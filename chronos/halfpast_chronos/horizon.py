@@ -72,7 +72,7 @@ class Horizon:
         if handle is not None:
             del self._key_of[handle]
             self._wheel.cancel(handle)
-            self.take_record(key)
+        self.take_record(key)  # also of one that fell due while it was claimed
 
     def take_record(self, key: bytes) -> bytes | None:
         """The record of a timer if it was kept; it is not kept any longer."""
@@ -80,6 +80,11 @@ class Horizon:
         if record is not None:
             self._records_size -= len(record)
         return record
+
+    @property
+    def records_size(self) -> int:
+        """How many bytes of records are kept."""
+        return self._records_size
 
     def due(self, now_ms: int, limit: int) -> list[bytes]:
         """Keys of timers due now, earliest first; they leave the wheel. The caller
@@ -143,6 +148,7 @@ class Horizon:
         self._wheel.insert(keys.timer_due_ms(key), self._handles)
 
     def _keep(self, key: bytes, record: bytes) -> None:
+        self.take_record(key)  # left there by one that fell due while it was claimed
         if self._records_size + len(record) <= self._config.near_size_max:
             self._records[key] = record
             self._records_size += len(record)

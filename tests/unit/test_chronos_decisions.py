@@ -128,6 +128,20 @@ def test_a_timer_that_is_being_cancelled_does_not_fire() -> None:
     assert line.fire_all() == []
 
 
+def test_a_timer_that_falls_due_while_it_is_cancelled_leaves_no_record() -> None:
+    line = Line()
+    line.load()
+    line.schedule(1, START_MS + 5)
+    line.follow()
+    assert line.core.horizon.records_size > 0
+    decision = decide_cancel(line.core, Cancel(ONE))
+    assert isinstance(decision, Command)
+    line.clock.advance(10)
+    assert line.core.fire() is None  # it has left the wheel, and is claimed
+    line.see_through(decision)
+    assert line.core.horizon.records_size == 0
+
+
 def test_a_refused_cancel_lets_the_timer_fire() -> None:
     line = Line()
     line.schedule(1, START_MS)
