@@ -33,10 +33,17 @@ from .frame import (
     draft_frame,
     peek_header,
     seal_frame,
-    verify_frame,
 )
 from .ports import Disk
-from .segment import Segment, find_magic, open_segments, segment_name, wipe
+from .segment import (
+    Segment,
+    intact_frame,
+    next_intact,
+    open_segments,
+    plausible_header,
+    segment_name,
+    wipe,
+)
 
 # Sealing a small frame takes less time than handing the GIL to the thread that
 # writes; from here on it is the other way round.
@@ -103,7 +110,7 @@ class CommitLog:
         self._trusted_from = position
         segment = self._segment_at(position)
         while True:
-            found = self._frame_at(segment, position)
+            found = intact_frame(segment, position, self._salt)
             if found is None:
                 break
             header, frame = found
@@ -123,32 +130,12 @@ class CommitLog:
         self.tail = self.durable_end = position
         self._adopt_tail(segment)
 
-    def _frame_at(
-        self, segment: Segment, position: int
-    ) -> tuple[FrameHeader, bytes] | None:
-        at = position - segment.base
-        header = peek_header(segment.file.read(at, at + HEADER_SIZE))
-        if header is None or not self._plausible(header, segment, position):
-            return None
-        frame = segment.file.read(at, at + header.length)
-        verified = verify_frame(frame, position, self._salt)
-        return None if verified is None else (verified, frame)
-
-    @staticmethod
-    def _plausible(header: FrameHeader, segment: Segment, position: int) -> bool:
-        return (
-            header.position == position
-            and header.length >= HEADER_SIZE
-            and header.length % ALIGNMENT == 0
-            and position + header.length <= segment.end
-        )
-
     def _refuse_damage(self, segment: Segment, position: int) -> None:
         for later in self.segments[self.segments.index(segment) :]:
             first = max(position + ALIGNMENT, later.base)
-            for candidate in find_magic(later, first):
-                if self._frame_at(later, candidate) is not None:
-                    raise CorruptLog(segment.name, position, candidate)
+            behind = next_intact(later, first, self._salt)
+            if behind is not None:
+                raise CorruptLog(segment.name, position, behind)
 
     def _adopt_tail(self, segment: Segment) -> None:
         """Append in `segment`; what was prepared behind it is blank, keep one."""
@@ -279,7 +266,7 @@ class CommitLog:
     def read_frame(self, position: int) -> tuple[FrameHeader, bytes]:
         """The whole frame at `position`, verified. Raises CorruptLog."""
         segment = self._segment_at(position)
-        found = self._frame_at(segment, position)
+        found = intact_frame(segment, position, self._salt)
         if found is None:
             raise CorruptLog(segment.name, position, -1)
         return found
@@ -288,9 +275,8 @@ class CommitLog:
         """The header of the frame at `position`, of which we know that it begins
         there. Raises CorruptLog if it does not look like one."""
         segment = self._segment_at(position)
-        at = position - segment.base
-        header = peek_header(segment.file.read(at, at + HEADER_SIZE))
-        if header is None or not self._plausible(header, segment, position):
+        header = plausible_header(segment, position)
+        if header is None:
             raise CorruptLog(segment.name, position, -1)
         return header
 

@@ -14,9 +14,9 @@ from rocksdict import AccessType, Options, Rdict
 from . import keys
 from .errors import ForeignFolder, StoreError
 from .folder import MANIFEST, Manifest, read_manifest
-from .frame import FLAG_END, HEADER_SIZE, FrameHeader, peek_header, verify_frame
-from .real_disk import RealFile
-from .segment import SUFFIX, Segment, find_magic
+from .frame import FLAG_END
+from .real_disk import RealFile, room_on_disk
+from .segment import SUFFIX, Segment, find_magic, intact_frame, next_intact
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,9 +69,7 @@ def inspect_folder(folder: Path) -> FolderReport:
     if not folder.is_dir():
         report.problems.append("there is no such folder; 'halfpast dev' makes one")
         return report
-    stat = os.statvfs(folder)
-    report.free_bytes = stat.f_bavail * stat.f_frsize
-    report.total_bytes = stat.f_blocks * stat.f_frsize
+    report.free_bytes, report.total_bytes = room_on_disk(folder)
     if not (folder / MANIFEST).exists():
         report.problems.append(f"there is no {MANIFEST}: this is not a data folder")
         return report
@@ -146,14 +144,15 @@ def inspect_segment(
     salt = report.manifest.salt
     position = segment.base
     while True:
-        header = intact_frame(segment, position, salt)
-        if header is None:
+        intact = intact_frame(segment, position, salt)
+        if intact is None:
             behind = next_intact(segment, position, salt)
             if behind is None:
                 break
             damage(found, report, position, behind)
             position = behind
             continue
+        header, _ = intact
         position += header.length
         if header.flags & FLAG_END:
             found.used = position - segment.base
@@ -186,29 +185,6 @@ def damage(
         "read, and a start that has to replay it fails, since it would have to cut off "
         "acknowledged data"
     )
-
-
-def intact_frame(segment: Segment, position: int, salt: int) -> FrameHeader | None:
-    """The header of the frame that begins here, if that frame is intact."""
-    frame = frame_bytes(segment, position)
-    return verify_frame(frame, position, salt) if frame else None
-
-
-def next_intact(segment: Segment, position: int, salt: int) -> int | None:
-    """Where behind `position` an intact frame begins."""
-    for candidate in find_magic(segment, position):
-        if intact_frame(segment, candidate, salt) is not None:
-            return candidate
-    return None
-
-
-def frame_bytes(segment: Segment, position: int) -> bytes:
-    """The frame that seems to lie here, or nothing."""
-    at = position - segment.base
-    header = peek_header(segment.file.read(at, at + HEADER_SIZE))
-    if header is None or position + header.length > segment.end:
-        return b""
-    return segment.file.read(at, at + header.length)
 
 
 def applied_of(folder: Path) -> int | None:

@@ -126,12 +126,16 @@ class RealDisk:
         sync_folder(self._folder)
 
     def free_bytes(self) -> int:
-        stat = os.statvfs(self._folder)
-        return stat.f_bavail * stat.f_frsize
+        return room_on_disk(self._folder)[0]
 
     def total_bytes(self) -> int:
-        stat = os.statvfs(self._folder)
-        return stat.f_blocks * stat.f_frsize
+        return room_on_disk(self._folder)[1]
+
+
+def room_on_disk(folder: Path) -> tuple[int, int]:
+    """Bytes that a folder's file system has free for us, and has in all."""
+    stat = os.statvfs(folder)
+    return stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize
 
 
 def sync_folder(folder: Path) -> None:

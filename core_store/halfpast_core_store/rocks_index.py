@@ -31,6 +31,7 @@ from rocksdict import (
 from .commit_log import DISK_FULL
 from .errors import BrokenIndex, StoreFull
 from .ports import IndexBatch
+from .real_disk import room_on_disk
 
 MIB = 1024 * 1024
 FLUSH_ROOM_BUFFERS = 2  # what is flushed, and a compaction that follows
@@ -97,8 +98,7 @@ class RocksIndex:
         self._db.write(batch.inner, self._write_options)
 
     def flush(self) -> None:
-        stat = os.statvfs(self._folder)
-        if stat.f_bavail * stat.f_frsize < self._flush_room:
+        if room_on_disk(self._folder)[0] < self._flush_room:
             # RocksDB takes no more writes once one of its own has failed.
             raise StoreFull(self._flush_room, "the disk is too full to flush an index")
         self._db.flush()

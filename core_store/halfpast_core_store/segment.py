@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .errors import ForeignFolder
-from .frame import ALIGNMENT, MAGIC_BYTES
+from .frame import (
+    ALIGNMENT,
+    HEADER_SIZE,
+    MAGIC_BYTES,
+    FrameHeader,
+    peek_header,
+    verify_frame,
+)
 from .ports import Disk, File
 
 SUFFIX = ".seg"
@@ -46,6 +53,42 @@ def open_segments(disk: Disk) -> list[Segment]:
             )
         segments.append(Segment(base, disk.open(name)))
     return segments
+
+
+def plausible_header(segment: Segment, position: int) -> FrameHeader | None:
+    """What looks like the header of a frame at `position`; nothing is verified."""
+    at = position - segment.base
+    header = peek_header(segment.file.read(at, at + HEADER_SIZE))
+    if header is None:
+        return None
+    fits = (
+        header.position == position
+        and header.length >= HEADER_SIZE
+        and header.length % ALIGNMENT == 0
+        and position + header.length <= segment.end
+    )
+    return header if fits else None
+
+
+def intact_frame(
+    segment: Segment, position: int, salt: int
+) -> tuple[FrameHeader, bytes] | None:
+    """The frame that begins at `position`, if it is intact."""
+    header = plausible_header(segment, position)
+    if header is None:
+        return None
+    at = position - segment.base
+    frame = segment.file.read(at, at + header.length)
+    verified = verify_frame(frame, position, salt)
+    return None if verified is None else (verified, frame)
+
+
+def next_intact(segment: Segment, position: int, salt: int) -> int | None:
+    """Where an intact frame begins, at `position` or behind it."""
+    for candidate in find_magic(segment, position):
+        if intact_frame(segment, candidate, salt) is not None:
+            return candidate
+    return None
 
 
 def find_magic(segment: Segment, position: int) -> Iterator[int]:

@@ -184,9 +184,7 @@ class BrokerService:
         self._check()
         future: asyncio.Future[Appended] = self._loop.create_future()
         self._store.submit(request, partial(tell, future))
-        if not self._kick_due:
-            self._kick_due = True
-            self._loop.call_soon(self._kick)
+        self._wake_committer()
         return await future
 
     async def resolve_topics(self, request: ResolveTopics) -> ResolvedTopics:
