@@ -32,6 +32,10 @@ from .config import ChronosConfig
 from .event_state import StoredEvent
 from .projection import TimerProjection
 
+GAP = (
+    "timers scheduled before this are unknown: the folder chronos/ is new, and the "
+    "log does not reach back; restore it from a backup"
+)
 READ_COUNT = 25
 FIRED_COUNT = 100  # timers in one FIRED record, which is applied in one go
 

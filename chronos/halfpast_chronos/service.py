@@ -17,15 +17,18 @@ from typing import TypeVar
 import structlog
 
 from halfpast_core_store.broker import Acquire, Broker, BrokerStatus, Empty, Hold
-from halfpast_core_store.errors import CoreError, FenceLost, StoreFailed, TooEarly
+from halfpast_core_store.claim_waiters import ClaimWaiters
+from halfpast_core_store.errors import CoreError, FenceLost, TooEarly
+from halfpast_core_store.flusher import Flusher
 from halfpast_core_store.folder import FolderLock
+from halfpast_core_store.follower import Follower
 from halfpast_core_store.real_clock import RealClock
+from halfpast_core_store.record import Family
 from halfpast_core_store.rocks_index import RocksIndex
-from halfpast_core_store.rpc_errors import ConnectionLost, RemoteFailure, Unavailable
+from halfpast_core_store.rpc_errors import UNSURE, ConnectionLost, Unavailable
 
-from .claim_waiters import ClaimWaiters
 from .config import ChronosConfig
-from .core import DelayCore, Firing
+from .core import GAP, DelayCore, Firing, timer_count
 from .decisions import (
     Busy,
     Command,
@@ -45,8 +48,6 @@ from .delay_server import (
     Replaced,
     Reschedule,
 )
-from .flusher import Flusher
-from .follower import Follower
 from .listing import Listing
 from .tick import Tick
 
@@ -54,7 +55,6 @@ ROLE = "chronos"
 FOLLOW_WAIT_MS = 1_000
 RETRY_S = 0.1
 FORGET_COUNT = 50
-UNSURE = (ConnectionLost, Unavailable, RemoteFailure, StoreFailed)
 
 Decision = TypeVar("Decision")
 log = structlog.get_logger("halfpast.chronos")
@@ -79,7 +79,9 @@ class DelayService:
         self._in_flight: set[asyncio.Task[None]] = set()
         self._commands: set[asyncio.Task[None]] = set()
         self._waiters = ClaimWaiters(core, self._loop)
-        self._follower = Follower(core, broker, self._waiters, self._fire_due)
+        self._follower = Follower(
+            core, broker, self._waiters, self._fire_due, Family.TIMERS, timer_count
+        )
         self._paused_until = 0.0
         self._refusal = ""
         self._flusher = Flusher(core)
@@ -159,7 +161,8 @@ class DelayService:
         self._core.measures = False
         acquired = await self._broker.acquire(Acquire(ROLE))
         self._token = acquired.token
-        self._follower.look_for_gap(acquired.log_start)
+        if self._follower.has_gap(acquired.log_start):
+            log.warning(GAP, log_start=acquired.log_start)
         while self._core.position < acquired.log_end:
             await self._follower.follow(wait_ms=10)
         for claim in list(self._core.claims):
@@ -189,9 +192,7 @@ class DelayService:
 
     async def _load_all(self) -> None:
         """Fill the wheel as far as it may be filled, a slice a turn of the loop."""
-        more = True
-        while more:
-            more = self._core.horizon.load(self._core.now_ms())
+        while self._core.horizon.load(self._core.now_ms()):
             await asyncio.sleep(0)
 
     # --- firing -----------------------------------------------------------------

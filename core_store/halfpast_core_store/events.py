@@ -3,7 +3,7 @@
 The ids of one request are consecutive and share their high bits, the block. The
 index holds one entry a block: where the frame lies in which these events were
 first stored. Events that a timer delivers, or that go to dead letters, keep their
-id and get no second entry.
+id and get no second entry. A message of a transaction gets its entry by the commit.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from .frame import read_runs, records_of
 from .ports import Index, IndexBatch
 from .record import HEADER, RecordFlag, RecordKind
 
-FIRST_KINDS = frozenset((RecordKind.NORMAL, RecordKind.SCHEDULE, RecordKind.HALF))
+FIRST_KINDS = frozenset((RecordKind.NORMAL, RecordKind.SCHEDULE))
 
 
 def first_stored(record: bytes) -> bool:

@@ -55,6 +55,10 @@ class RecordKind(IntEnum):
     HALF = 16  # a message of a transaction that is still open
     OP = 17  # the outcome of a transaction
     CHECK = 18  # a check-back was sent
+    TRANSACTION = 19  # a transaction begins; the messages that follow are its own
+    ADDED = 20  # more messages for an open transaction follow
+    PARKED = 21  # checked back as often as allowed, without an outcome
+    RESUMED = 22  # an operator has it checked back again
 
 
 class RecordFlag:
@@ -69,6 +73,8 @@ class RecordFlag:
     FROM_CHECK = 4  # this outcome came from a check-back
     DEAD_LETTER = 8  # in a dead-letter queue; properties tell the reason
     DELIVER_NOW = 16  # a RESCHEDULE asked for by deliver-now
+    AFTER_COMMIT = 32  # of a HALF: due_ms is a delay that begins with the commit
+    FORCED = 64  # an outcome that an operator gave
 
 
 class Family:

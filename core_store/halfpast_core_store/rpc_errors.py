@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from halfpast_core_store.errors import CoreError, Overloaded
+from halfpast_core_store.errors import CoreError, Overloaded, StoreFailed
 
 ERROR_SIZE_MAX: Final = 1024 * 1024  # of an exception's arguments, in bytes
 
@@ -135,6 +135,10 @@ class BadAddress(RpcError):
 
     def __str__(self) -> str:
         return f"cannot use the address {self.address!r}: {self.reason}"
+
+
+UNSURE: Final = (ConnectionLost, Unavailable, RemoteFailure, StoreFailed)
+"""After these a projection does not know what of its own is in the log."""
 
 
 class ErrorRegistry:

@@ -35,6 +35,7 @@ from .pending import Done, Pending, Sealed, SystemRecords, put_change, request_s
 from .ports import Clock, Disk, Index, IndexBatch, Rng
 from .queues import Queues
 from .registry import Registry
+from .roles import Roles
 from .topics import (
     SYS_DEDUP,
     SYS_GROUPS,
@@ -63,7 +64,6 @@ class Store:
         self.config = config
         self._index = index
         self._clock = clock
-        self._rng = rng
         self.log = CommitLog(disk, config.log, salt)
         self.queues = Queues(index, self.log)
         self.registry = Registry(index)
@@ -73,8 +73,7 @@ class Store:
         self._dedup = DedupTable(index, config.dedup_window_ms)
         self._dedup_waiting: dict[bytes, Pending] = {}
         self.lanes: Lanes[Pending] = Lanes(config.lanes)
-        self._fences: dict[str, int] = {}
-        self._holds = self._load_holds()
+        self._roles = Roles(index, rng)
         self._last_stored_ms = 0
         self._in_flight: Sealed | None = None
         self.flushed_position = 0
@@ -175,9 +174,8 @@ class Store:
         self.lanes.put(request.lane, pending, size)
 
     def _check_fence(self, request: Append) -> None:
-        role = request.fence_role
-        if role and self._fences.get(role) != request.fence_token:
-            raise FenceLost(role, role in self._fences)
+        if request.fence_role:
+            self._roles.check(request.fence_role, request.fence_token)
 
     def _replayed(self, asked: Dedup, done: Done) -> bool:
         """Answer a request that was made before; False if it is new."""
@@ -286,10 +284,12 @@ class Store:
         self._project(batch, header, runs, sealed.system)
         position = keys.U64.pack(header.position)
         for item in sealed.items:
+            ends_some = item.request.lane == Lane.END_TRANSACTION
             for run in item.request.runs:
-                # One request has one block of ids, so first and last tell all.
-                ends = run.records[:: max(1, len(run.records) - 1)]
-                for block in blocks_of(ends):
+                # One request has one block of ids, so first and last tell all; but
+                # commits of many transactions may travel as one request.
+                step = 1 if ends_some else max(1, len(run.records) - 1)
+                for block in blocks_of(run.records[::step]):
                     batch.put(block, position)
             for key, value in item.changes:
                 put_change(batch, key, value)
@@ -321,6 +321,7 @@ class Store:
             batch, [run.topic_id for run in runs], system.get(SYS_GROUPS, ())
         )
         self._dedup.apply(batch, system.get(SYS_DEDUP, ()))
+        self._roles.apply(batch, header.flags, header.position)
         self._last_stored_ms = max(self._last_stored_ms, header.stored_ms)
         batch.put(
             keys.APPLIED,
@@ -345,24 +346,11 @@ class Store:
     def acquire(self, role: str) -> tuple[int, int]:
         """A new fence token for `role`, and the end of all that its former holder
         can have written. That one's waiting appends are refused."""
-        token = self._rng.bits(63) | 1
-        self._fences[role] = token
-        return token, self.log.tail
+        return self._roles.acquire(role), self.log.tail
 
     def hold(self, role: str, token: int, position: int) -> None:
         """Keep the log from `position` on for this role. Raises FenceLost."""
-        if self._fences.get(role) != token:
-            raise FenceLost(role, role in self._fences)
-        self._holds[role] = position
-        batch = self._index.batch()
-        batch.put(b"H" + role.encode(), keys.U64.pack(position))
-        self._index.write(batch)
-
-    def _load_holds(self) -> dict[str, int]:
-        holds = {"chronos": 0}
-        for key, value in self._index.scan(b"H", b"I", 1000):
-            holds[key[1:].decode()] = keys.read_u64(value)
-        return holds
+        self._roles.hold(role, token, position)
 
     # --- upkeep ---------------------------------------------------------------
 
@@ -377,7 +365,7 @@ class Store:
         Gives whether all is tidy; if not, call again soon. The files of segments
         that went are deleted by `log.delete_forgotten`."""
         now_ns = self._clock.now_ns()
-        keep_from = min(self.flushed_position, *self._holds.values())
+        keep_from = min(self.flushed_position, self._roles.keep_from())
         gone = self.log.expired(now_ns // 1_000_000, keep_from)
         self.log.forget(gone)
         self.writable = not self.log.nearly_full()

@@ -240,7 +240,7 @@ async def test_what_is_held_of_the_log_is_what_the_index_knows(tmp_path: Path) -
         await rig.broker.append(Append([Run(info.id, 0, [message])]))
     await rig.delay.cancel(Cancel(rig.fresh_id()))
     await rig.service._flush()  # pyright: ignore[reportPrivateUsage]
-    held = rig.broker_service._store._holds["chronos"]  # pyright: ignore[reportPrivateUsage]
+    held = rig.broker_service._store._roles.keep_from()  # pyright: ignore[reportPrivateUsage]
     await rig.close()
     index = RocksIndex(tmp_path / "data" / "chronos", write_buffer=MIB, cache=MIB)
     applied = index.get(keys.APPLIED)

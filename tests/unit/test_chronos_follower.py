@@ -6,13 +6,13 @@ from typing import cast
 import pytest
 from tests.unit.chronos_line import START_MS, Line, event_id, schedule_record
 
-from halfpast_chronos.claim_waiters import ClaimWaiters
-from halfpast_chronos.core import DelayCore
+from halfpast_chronos.core import DelayCore, timer_count
 from halfpast_chronos.decisions import Command, decide_reschedule
 from halfpast_chronos.delay_server import Reschedule
-from halfpast_chronos.follower import APPLY_COUNT, Follower, slice_end
 from halfpast_core_store.broker import Broker, Follow, Followed, FollowedFrame
-from halfpast_core_store.record import RecordKind, encode_record
+from halfpast_core_store.claim_waiters import ClaimWaiters
+from halfpast_core_store.follower import APPLY_COUNT, Follower, slice_end
+from halfpast_core_store.record import Family, RecordKind, encode_record
 
 
 class ListBroker:
@@ -46,7 +46,9 @@ def follower_of(line: Line) -> tuple[CountingCore, Follower]:
     line.core = core
     waiters = ClaimWaiters(core, asyncio.get_running_loop())
     broker = cast(Broker, ListBroker(line))
-    return core, Follower(core, broker, waiters, lambda: None)
+    return core, Follower(
+        core, broker, waiters, lambda: None, Family.TIMERS, timer_count
+    )
 
 
 def frame_of(line: Line, *numbers: int) -> None:
@@ -116,8 +118,11 @@ async def test_a_frame_without_records_moves_the_position() -> None:
 def test_a_slice_is_weighed_by_its_timers() -> None:
     fired = encode_record(RecordKind.FIRED, body=bytes(25 * APPLY_COUNT))
     small = schedule_record(1, START_MS)
-    assert slice_end([fired, fired, small], 0) == 1
-    assert slice_end([small, fired, small], 0) == 2
-    assert slice_end([small] * (APPLY_COUNT + 1), 0) == APPLY_COUNT
-    assert slice_end([small] * (APPLY_COUNT + 1), APPLY_COUNT) == APPLY_COUNT + 1
-    assert slice_end([], 0) == 0
+    assert slice_end([fired, fired, small], 0, timer_count) == 1
+    assert slice_end([small, fired, small], 0, timer_count) == 2
+    assert slice_end([small] * (APPLY_COUNT + 1), 0, timer_count) == APPLY_COUNT
+    assert (
+        slice_end([small] * (APPLY_COUNT + 1), APPLY_COUNT, timer_count)
+        == APPLY_COUNT + 1
+    )
+    assert slice_end([], 0, timer_count) == 0

@@ -32,6 +32,9 @@ BANNED_CALLS = {"now", "today", "utcnow"}
 CORES = {
     "core_store/halfpast_core_store": [
         "arrivals.py",
+        "claim_waiters.py",
+        "flusher.py",
+        "follower.py",
         "real_*.py",
         "rpc.py",
         "rpc_client.py",
@@ -40,14 +43,19 @@ CORES = {
         "sync_thread.py",
     ],
     "chronos/halfpast_chronos": [
-        "claim_waiters.py",
-        "flusher.py",
-        "follower.py",
         "real_*.py",
         "service.py",
         "tick.py",
     ],
-    "txn/halfpast_txn": [],
+    "txn/halfpast_txn": [
+        "checker.py",
+        "check_desk.py",
+        "ender.py",
+        "http_*.py",
+        "real_*.py",
+        "service.py",
+        "txn_rpc.py",
+    ],
     "wheel/halfpast_wheel": [],
 }
 

@@ -1,19 +1,15 @@
-"""Following the log: the broker's frames applied to the core, in order, in slices."""
+"""Following the log: the broker's frames applied to a projection, in slices."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 
-import structlog
-
-from halfpast_core_store.broker import Broker, Follow, FollowedFrame
-from halfpast_core_store.record import Family
-
+from .broker import Broker, Follow, FollowedFrame
 from .claim_waiters import ClaimWaiters
-from .core import DelayCore, timer_count
+from .projection import Projection
 
-log = structlog.get_logger("halfpast.chronos")
+APPLY_COUNT = 100  # entries: a millisecond of work, in which the loop stands still
 
-APPLY_COUNT = 100  # timers: a millisecond of work, in which the loop stands still
+Cost = Callable[[bytes], int]
 
 
 class Follower:
@@ -21,31 +17,32 @@ class Follower:
 
     def __init__(
         self,
-        core: DelayCore,
+        core: Projection,
         broker: Broker,
         waiters: ClaimWaiters,
         applied: Callable[[], None],
+        families: int,
+        cost: Cost,
     ) -> None:
+        """`applied` is called when something new has been; `cost` tells how many
+        entries of the index a record is about."""
         self._core = core
         self._broker = broker
         self._waiters = waiters
         self._applied = applied
+        self._families = families
+        self._cost = cost
         self._applying = asyncio.Lock()
         self._applied_count = 0  # records of the frame at hand
 
-    def look_for_gap(self, log_start: int) -> None:
-        """Tell if the log does not reach back to what the core knows."""
-        if log_start > self._core.position == 0:
-            log.warning(
-                "timers scheduled before this are unknown: the folder chronos/ is new, "
-                "and the log does not reach back; restore it from a backup",
-                log_start=log_start,
-            )
+    def has_gap(self, log_start: int) -> bool:
+        """Whether the log does not reach back to what the projection knows."""
+        return log_start > self._core.position == 0
 
     async def follow(self, wait_ms: int) -> int:
         """Apply what is new, waiting for it up to `wait_ms`; gives the log's end."""
         followed = await self._broker.follow(
-            Follow(self._core.position, Family.TIMERS, wait_ms)
+            Follow(self._core.position, self._families, wait_ms)
         )
         async with self._applying:
             for frame in followed.frames:
@@ -69,7 +66,7 @@ class Follower:
         """
         while frame.position >= self._core.position:
             start = self._applied_count
-            stop = slice_end(frame.records, start)
+            stop = slice_end(frame.records, start, self._cost)
             released = self._core.apply_slice(frame, start, stop)
             self._applied_count = stop if stop < len(frame.records) else 0
             for claim in released:
@@ -78,11 +75,11 @@ class Follower:
                 await asyncio.sleep(0)
 
 
-def slice_end(records: Sequence[bytes], start: int) -> int:
+def slice_end(records: Sequence[bytes], start: int, cost: Cost) -> int:
     """Where a slice that begins at `start` ends: at one record at least."""
     count = 0
     for at in range(start, len(records)):
-        count += timer_count(records[at])
+        count += cost(records[at])
         if count >= APPLY_COUNT:
             return at + 1
     return len(records)

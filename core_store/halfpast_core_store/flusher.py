@@ -2,24 +2,23 @@
 
 import asyncio
 
-from halfpast_core_store.errors import StoreFailed, StoreFull
-
-from .core import DelayCore
+from .errors import StoreFailed, StoreFull
+from .projection import Projection
 
 
 class Flusher:
     """One flush at a time, also when whoever waited for the last one has gone."""
 
-    def __init__(self, core: DelayCore) -> None:
+    def __init__(self, core: Projection) -> None:
         self._core = core
         self._flushed = core.position
         self._running: asyncio.Task[None] | None = None
 
     async def flush(self) -> int | None:
-        """Make the timers durable; gives the log position that they reflect.
+        """Make the index durable; gives the log position that they reflect.
 
         None if there is nothing new, or no room on the disk: then the log keeps what
-        the timers are made from, and a later flush will do. Raises StoreFailed.
+        the index is made from, and a later flush will do. Raises StoreFailed.
         """
         if self._running is not None:
             await asyncio.wait([self._running])
@@ -32,6 +31,6 @@ class Flusher:
         except StoreFull:
             return None
         except Exception as error:
-            raise StoreFailed(f"the timers could not be flushed: {error}") from error
+            raise StoreFailed(f"the index could not be flushed: {error}") from error
         self._flushed = position
         return position

@@ -1,14 +1,14 @@
-"""Waiting until a claim on an event is released."""
+"""Waiting until a claim on a projection is released."""
 
 import asyncio
 
-from .core import DelayCore
+from .projection import Projection
 
 
 class ClaimWaiters:
-    """Who waits for which claim. A claim is an event's id or an own key."""
+    """Who waits for which claim."""
 
-    def __init__(self, core: DelayCore, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, core: Projection, loop: asyncio.AbstractEventLoop) -> None:
         self._core = core
         self._loop = loop
         self._waiters: dict[bytes, list[asyncio.Future[None]]] = {}
