@@ -12,12 +12,12 @@ room for them; those of the others are read when they fire.
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import Protocol
 
 from halfpast_core_store.ports import Index
 from halfpast_wheel.timing_wheel import TimingWheel
 
 from . import keys
-from .config import ChronosConfig
 
 SAMPLE_COUNT = 999
 SLICE_MIN = 32
@@ -25,10 +25,23 @@ DROPS_PER_INSERT = 4
 SLICE_SIZE = 1024 * 1024
 
 
-class Horizon:
-    """The wheel over the timers of an index."""
+class HorizonConfig(Protocol):
+    """How much is held in memory (see `config.py`)."""
 
-    def __init__(self, index: Index, config: ChronosConfig, now_ms: int) -> None:
+    @property
+    def lookahead_ms(self) -> int: ...
+    @property
+    def near_count_max(self) -> int: ...
+    @property
+    def near_size_max(self) -> int: ...
+    @property
+    def load_count(self) -> int: ...
+
+
+class Horizon:
+    """The wheel over the timers of an index: over all keys of family T."""
+
+    def __init__(self, index: Index, config: HorizonConfig, now_ms: int) -> None:
         self._index = index
         self._config = config
         self._wheel = TimingWheel(now_ms)

@@ -192,7 +192,9 @@ class DelayService:
 
     async def _load_all(self) -> None:
         """Fill the wheel as far as it may be filled, a slice a turn of the loop."""
-        while self._core.horizon.load(self._core.now_ms()):
+        more = True
+        while more:
+            more = self._core.horizon.load(self._core.now_ms())
             await asyncio.sleep(0)
 
     # --- firing -----------------------------------------------------------------

@@ -49,7 +49,9 @@ CORES = {
     ],
     "txn/halfpast_txn": [
         "checker.py",
+        "check_backs.py",
         "check_desk.py",
+        "decider.py",
         "ender.py",
         "http_*.py",
         "real_*.py",

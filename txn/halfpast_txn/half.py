@@ -62,7 +62,14 @@ class BeginInfo(msgspec.Struct, array_like=True, frozen=True):
 
     check_interval_ms: int
     check_max: int
+    size: int
     reference: str = ""
+
+
+class AddedInfo(msgspec.Struct, array_like=True, frozen=True):
+    """The body of an ADDED: bytes of the records that follow."""
+
+    size: int
 
 
 class EndInfo(msgspec.Struct, array_like=True, frozen=True):
@@ -79,6 +86,7 @@ class CheckInfo(msgspec.Struct, array_like=True, frozen=True):
 
 
 read_begin_info = msgspec.msgpack.Decoder(BeginInfo).decode
+read_added_info = msgspec.msgpack.Decoder(AddedInfo).decode
 read_end_info = msgspec.msgpack.Decoder(EndInfo).decode
 read_check_info = msgspec.msgpack.Decoder(CheckInfo).decode
 
@@ -115,7 +123,14 @@ def begin_run(
         due_ms=born_ms + policy.check_after_ms,
         version=len(halves),
         key=group.encode(),
-        body=_encode(BeginInfo(policy.check_interval_ms, policy.check_max, reference)),
+        body=_encode(
+            BeginInfo(
+                policy.check_interval_ms,
+                policy.check_max,
+                sum(map(len, halves)),
+                reference,
+            )
+        ),
     )
     return Run(SYS_TRANS_HALF, queue_of(transaction_id), [head, *halves])
 
@@ -135,6 +150,7 @@ def added_run(
         version=len(halves),
         attempt=first_index,
         key=group.encode(),
+        body=_encode(AddedInfo(sum(map(len, halves)))),
     )
     return Run(SYS_TRANS_HALF, queue_of(transaction_id), [head, *halves])
 

@@ -1,0 +1,149 @@
+"""Check-backs from the desk to a producer, and its answers back.
+
+Only an explicit outcome ends a transaction. All else is `unknown`: it is noted for
+the operator, and the next check-back asks again.
+"""
+
+from asyncio import AbstractEventLoop
+from collections.abc import Awaitable, Callable
+
+from halfpast_core_store.errors import CoreError
+
+from .check_desk import CheckDesk, Question
+from .core import TransactionCore, refused, wrong_group
+from .errors import UnknownTransaction
+from .producer_group import CheckEndpoint
+from .questions import Questions
+from .status import transaction_text
+from .transactions import (
+    AnswerChecks,
+    CheckAnswer,
+    End,
+    Ended,
+    EndResult,
+    PollChecks,
+    PolledChecks,
+    Source,
+    TransactionState,
+)
+from .transport import CheckTransport
+
+UNKNOWN = "unknown"
+WORDS = {
+    0: UNKNOWN,
+    int(TransactionState.COMMITTED): "committed",
+    int(TransactionState.ROLLED_BACK): "rolled_back",
+}
+
+EndAll = Callable[[list[End]], Awaitable[list[EndResult]]]
+
+
+class CheckBacks:
+    """Hands out questions and takes answers. `end` makes outcomes durable."""
+
+    def __init__(
+        self,
+        core: TransactionCore,
+        desk: CheckDesk,
+        questions: Questions,
+        transport: CheckTransport,
+        end: EndAll,
+        loop: AbstractEventLoop,
+    ) -> None:
+        self._core = core
+        self._desk = desk
+        self._questions = questions
+        self._transport = transport
+        self._end = end
+        self._loop = loop
+        self._answers = dict.fromkeys(WORDS.values(), 0)
+        self._closed = False
+
+    def close(self) -> None:
+        """Send those home who wait for questions."""
+        self._closed = True
+        self._desk.wake_all()
+
+    async def poll(self, request: PollChecks) -> PolledChecks:
+        """Questions for a producer that polls, as soon as there are some."""
+        ends_at = self._loop.time() + request.wait_ms / 1000
+        while True:
+            self._desk.polled(request.group)
+            taken = self._desk.take(request.group, request.count)
+            checks = await self._questions.build(taken)
+            left_s = ends_at - self._loop.time()
+            if checks or left_s <= 0 or self._closed:
+                return PolledChecks(checks)
+            if not taken:
+                await self._desk.arrival(request.group, left_s)
+
+    async def answer(self, request: AnswerChecks) -> Ended:
+        """What a producer says of some transactions; one result for each."""
+        ends: dict[int, End] = {}
+        results: dict[int, EndResult] = {}
+        for at, answer in enumerate(request.answers):
+            self._answers[WORDS[answer.state]] += 1
+            if answer.state:
+                ends[at] = End(
+                    answer.transaction_id,
+                    answer.state,
+                    request.group,
+                    Source.CHECK,
+                    answer.check,
+                )
+            else:
+                results[at] = self._not_known(request.group, answer)
+        ended = await self._end(list(ends.values()))
+        results |= zip(ends, ended, strict=True)
+        return Ended([results[at] for at in range(len(request.answers))])
+
+    def _not_known(self, group: str, answer: CheckAnswer) -> EndResult:
+        """The producer does not know either: note it, and tell how things stand."""
+        transaction_id = answer.transaction_id
+        told = self._core.decided.get(transaction_id)
+        if told is not None:
+            return told
+        status = self._core.open_status(transaction_id)
+        status = status or self._core.ended_status(transaction_id)
+        if status is None:
+            return refused(UnknownTransaction(transaction_text(transaction_id)))
+        if status.group != group:
+            return wrong_group(transaction_id, status)
+        if not status.is_open:
+            return status.outcome()
+        self._core.answered(transaction_id, UNKNOWN)
+        return EndResult(state=status.state, checks=status.checks)
+
+    async def ask(self, endpoint: CheckEndpoint, question: Question) -> None:
+        """Take one question to an endpoint, and its answer where it belongs."""
+        transaction_id, number = question
+        try:
+            checks = await self._questions.build([question])
+            for check in checks:
+                verdict = await self._transport.ask(endpoint, check)
+                self._answers[WORDS[verdict.state]] += 1
+                if not verdict.state:
+                    self._core.answered(transaction_id, verdict.cause or UNKNOWN)
+                    continue
+                end = End(
+                    transaction_id, verdict.state, check.group, Source.CHECK, number
+                )
+                await self._end([end])
+        except CoreError as error:  # the next check-back asks again
+            self._core.answered(transaction_id, f"not stored: {error.code}")
+
+    def counters(self) -> dict[str, float]:
+        return {
+            **{
+                f'check_answers_total{{state="{state}"}}': float(count)
+                for state, count in self._answers.items()
+            },
+            "checks_dropped_total": float(self._desk.dropped_count),
+            **self._transport.counters(),
+        }
+
+    def gauges(self) -> dict[str, float]:
+        return {
+            "checks_waiting": float(self._desk.waiting_count),
+            **self._transport.gauges(),
+        }

@@ -1,0 +1,111 @@
+"""Questions that wait until somebody takes them to a producer.
+
+One queue for each producer group, bounded: of too many, the oldest gives way and is
+asked again at its next check-back. A question is taken once; if its taker dies with
+it, the next check-back asks again. Only ids wait here, so that a question which has
+been answered meanwhile costs nothing.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+Question = tuple[bytes, int]
+"""A transaction and the number of its check-back."""
+
+POLLER_S = 5.0
+"""So long after its last poll a producer is taken to be alive."""
+
+
+@dataclass(slots=True)
+class GroupDesk:
+    """What waits for one producer group, and who waits for it."""
+
+    waiting: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    pollers: list["asyncio.Future[None]"] = field(
+        default_factory=list["asyncio.Future[None]"]
+    )
+    polled_at: float = float("-inf")
+
+
+class CheckDesk:
+    """The desks of all producer groups."""
+
+    def __init__(self, count_max: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._count_max = count_max
+        self._loop = loop
+        self._desks: dict[str, GroupDesk] = {}
+        self.dropped_count = 0
+
+    def put(self, group: str, transaction_id: bytes, check: int) -> None:
+        """A question for this group; an older one about the same is forgotten."""
+        desk = self._desks.setdefault(group, GroupDesk())
+        desk.waiting.pop(transaction_id, None)
+        desk.waiting[transaction_id] = check
+        if len(desk.waiting) > self._count_max:
+            del desk.waiting[next(iter(desk.waiting))]
+            self.dropped_count += 1
+        self._wake(desk)
+
+    def has_poller(self, group: str) -> bool:
+        """Whether a producer of this group polls, or did a moment ago."""
+        desk = self._desks.get(group)
+        if desk is None:
+            return False
+        return bool(desk.pollers) or self._loop.time() - desk.polled_at < POLLER_S
+
+    def take(self, group: str, count: int) -> list[Question]:
+        """Up to `count` questions, oldest first; they wait no longer."""
+        desk = self._desks.get(group)
+        if desk is None:
+            return []
+        taken = [*zip(desk.waiting, range(count), strict=False)]
+        return [(one, desk.waiting.pop(one)) for one, _ in taken]
+
+    async def arrival(self, group: str, wait_s: float) -> None:
+        """Wait until there is something for this group, or the time is over."""
+        desk = self._desks.setdefault(group, GroupDesk())
+        poller: asyncio.Future[None] = self._loop.create_future()
+        desk.pollers.append(poller)
+        try:
+            async with asyncio.timeout(wait_s):
+                await poller
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            if poller.done() and not poller.cancelled():  # it was woken in vain
+                self._wake(desk)
+            raise
+        finally:
+            if poller in desk.pollers:
+                desk.pollers.remove(poller)
+
+    def polled(self, group: str) -> None:
+        """A producer of this group has polled."""
+        self._desks.setdefault(group, GroupDesk()).polled_at = self._loop.time()
+
+    def tidy(self) -> None:
+        """Forget the desks at which nothing waits and nobody polls."""
+        idle = [
+            group
+            for group, desk in self._desks.items()
+            if not desk.waiting and not self.has_poller(group)
+        ]
+        for group in idle:
+            del self._desks[group]
+
+    def wake_all(self) -> None:
+        """Send all pollers home: the service stops."""
+        for desk in self._desks.values():
+            while desk.pollers:
+                self._wake(desk)
+
+    @property
+    def waiting_count(self) -> int:
+        return sum(len(desk.waiting) for desk in self._desks.values())
+
+    def _wake(self, desk: GroupDesk) -> None:
+        while desk.pollers:
+            poller = desk.pollers.pop(0)
+            if not poller.done():
+                poller.set_result(None)
+                return

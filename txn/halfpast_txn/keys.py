@@ -1,0 +1,32 @@
+"""Keys of the transaction service's index. The first byte names the family; numbers
+are big-endian, so that keys sort as their parts do.
+
+    M name                                how far the log has been applied
+    S transaction id                      an open or parked one: its `status.py`
+    X transaction id, index u16           a message of an open one: its HALF record
+    T due_ms u64, transaction id          when an open one is checked back, or parked
+    P transaction id                      the parked ones
+    O transaction id                      an ended one: its `status.py`
+    F decided_ms u64, transaction id      ended ones, for listing and forgetting them
+"""
+
+import struct
+
+from halfpast_chronos import keys as timer_keys
+
+APPLIED = b"Mapplied"
+U64 = struct.Struct("<Q")
+BIG_U64 = struct.Struct(">Q")
+MESSAGE = struct.Struct(">c16sH")
+
+timer = timer_keys.timer
+timer_due_ms = timer_keys.timer_due_ms
+TIMER_ID_AT = 9
+
+
+def message(transaction_id: bytes, index: int) -> bytes:
+    return MESSAGE.pack(b"X", transaction_id, index)
+
+
+def decided(decided_ms: int, transaction_id: bytes) -> bytes:
+    return b"F" + BIG_U64.pack(decided_ms) + transaction_id

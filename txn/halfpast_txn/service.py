@@ -1,0 +1,380 @@
+"""The transaction service: the core on an event loop, beside a broker.
+
+Four activities share the core, all on one loop: following the log, ending
+transactions (`ender.py`), checking back (`checker.py`), and upkeep.
+
+It holds the broker's role `txn`. A fresh instance first takes the role, which shuts
+out the appends of any former one, then follows the log to where that ended, and only
+then decides. After a lost connection it does the same again, since what was on its
+way may or may not have been stored.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+
+import structlog
+
+from halfpast_core_store.broker import (
+    Acquire,
+    Append,
+    Appended,
+    Broker,
+    BrokerStatus,
+    Empty,
+    Hold,
+)
+from halfpast_core_store.claim_waiters import ClaimWaiters
+from halfpast_core_store.errors import FenceLost
+from halfpast_core_store.flusher import Flusher
+from halfpast_core_store.folder import FolderLock
+from halfpast_core_store.follower import Follower
+from halfpast_core_store.real_clock import RealClock
+from halfpast_core_store.record import Family
+from halfpast_core_store.rocks_index import RocksIndex
+from halfpast_core_store.rpc_errors import UNSURE, Unavailable
+
+from .check_backs import CheckBacks
+from .check_desk import CheckDesk
+from .checker import Checker
+from .claims import Claims
+from .config import TxnConfig
+from .core import TransactionCore
+from .decider import Decider
+from .decisions import Command, decide_add, decide_resume
+from .listing import Listing
+from .producer_group import ProducerGroups
+from .projection import entry_count
+from .questions import Questions, head_of
+from .status import Status
+from .transactions import (
+    Added,
+    AddMessages,
+    AnswerChecks,
+    Ended,
+    EndTransactions,
+    GetTransaction,
+    GotTransaction,
+    ListTransactions,
+    PollChecks,
+    PolledChecks,
+    Resume,
+    Transaction,
+    TransactionPage,
+)
+from .transport import CheckTransport
+
+ROLE = "txn"
+FOLLOW_WAIT_MS = 1_000
+RETRY_S = 0.1
+FORGET_COUNT = 50
+GAP = (
+    "transactions begun before this are unknown: the folder txn/ is new, and the log "
+    "does not reach back; restore it from a backup"
+)
+
+log = structlog.get_logger("halfpast.txn")
+
+
+class TransactionService:
+    """Implements `transactions.Transactions` on a data folder and a broker."""
+
+    def __init__(
+        self,
+        core: TransactionCore,
+        lock: FolderLock,
+        broker: Broker,
+        groups: ProducerGroups,
+        transport: CheckTransport,
+    ) -> None:
+        self._core = core
+        self._lock = lock
+        self._broker = broker
+        self._transport = transport
+        self._loop = loop = asyncio.get_running_loop()
+        self._waiters = ClaimWaiters(core, loop)
+        self._claims = Claims(core, self._waiters, self._fail)
+        self._desk = CheckDesk(core.config.waiting_checks_max, loop)
+        self._decider = Decider(
+            core,
+            self._claims,
+            self._waiters,
+            self._append,
+            self._catch_up,
+            self._check,
+        )
+        self._check_backs = CheckBacks(
+            core,
+            self._desk,
+            Questions(core, broker),
+            transport,
+            self._decider.end,
+            loop,
+        )
+        self._checker = Checker(
+            core,
+            self._claims,
+            self._desk,
+            groups,
+            self._append,
+            self._catch_up,
+            self._check_backs.ask,
+        )
+        self._follower = Follower(
+            core,
+            broker,
+            self._waiters,
+            self._checker.look,
+            Family.TRANSACTIONS,
+            entry_count,
+        )
+        self._catching_up: asyncio.Task[None] | None = None
+        self._flusher = Flusher(core)
+        self._closing = False
+        self.failed: asyncio.Future[None] = loop.create_future()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    async def open(
+        cls,
+        folder: Path,
+        broker: Broker,
+        config: TxnConfig,
+        groups: ProducerGroups,
+        transport: CheckTransport,
+    ) -> "TransactionService":
+        """Open the transactions in `folder`, take the role, catch up with the log.
+
+        Returns when it has caught up. Raises FolderInUse and what the broker raises.
+        The transport is closed with the service.
+        """
+        lock = FolderLock(folder, ROLE)
+        try:
+            index = RocksIndex(
+                folder / ROLE,
+                write_buffer=config.index_write_buffer,
+                cache=config.index_cache,
+            )
+        except BaseException:
+            lock.close()
+            raise
+        core = TransactionCore(index, RealClock(), config)
+        service = cls(core, lock, broker, groups, transport)
+        try:
+            await service._count_open()
+            await service._take_role()
+        except BaseException:
+            await service._checker.close()
+            index.close()
+            lock.close()
+            raise
+        service._spawn(service._follow)
+        service._spawn(service._keep_house)
+        return service
+
+    def _spawn(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Run an activity for as long as the service lives; its error is ours."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self._fail(error)
+
+        task = self._loop.create_task(work())
+        task.add_done_callback(ended)
+        self._tasks.append(task)
+
+    def _fail(self, error: BaseException) -> None:
+        self._claims.live = False
+        self._claims.failed = True
+        if not self.failed.done():
+            self.failed.set_exception(error)
+        self._waiters.wake_all()
+
+    async def close(self) -> None:
+        """Send no more check-backs, let what is on its way arrive, flush, give up
+        the folder."""
+        self._closing = True
+        self._claims.live = False
+        self._check_backs.close()
+        await self._checker.close()
+        await self._decider.close()
+        tasks = [*self._tasks]
+        if self._catching_up is not None:
+            tasks.append(self._catching_up)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if not self.failed.done():
+            self.failed.cancel()
+        self._waiters.wake_all()
+        await self._transport.close()
+        await self._flusher.flush()
+        self._core.index.close()
+        self._lock.close()
+
+    # --- following the log --------------------------------------------------------
+
+    async def _count_open(self) -> None:
+        after: bytes | None = b""
+        while after is not None:
+            after = self._core.count_open(after)
+            await asyncio.sleep(0)
+
+    async def _take_role(self) -> None:
+        """Become the one transaction service, and learn all that the last has done."""
+        self._claims.live = False
+        acquired = await self._broker.acquire(Acquire(ROLE))
+        self._claims.token = acquired.token
+        if self._follower.has_gap(acquired.log_start):
+            log.warning(GAP, log_start=acquired.log_start)
+        while self._core.position < acquired.log_end:
+            await self._follower.follow(wait_ms=10)
+        self._claims.give_up_all()
+        self._claims.live = not self._closing
+        self._claims.lost = False
+        await self._load_all()
+        self._checker.look()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                if self._claims.lost:
+                    await self._take_role()
+                await self._follower.follow(FOLLOW_WAIT_MS)
+            except UNSURE as error:
+                if not self._claims.lost:
+                    log.warning("broker lost, transactions wait", error=str(error))
+                self._claims.lose()
+                await asyncio.sleep(RETRY_S)
+
+    async def _load_all(self) -> None:
+        more = True
+        while more:
+            more = self._core.horizon.load(self._core.now_ms())
+            await asyncio.sleep(0)
+
+    async def _catch_up(self) -> None:
+        """Apply what was durable when this was called. Those who ask at the same
+        time share the asking."""
+        running = self._catching_up
+        if running is not None and not running.done():
+            # It may have looked before what this caller is after was durable.
+            await asyncio.wait([running])
+        if self._catching_up is running:
+            self._catching_up = self._loop.create_task(self._follower.catch_up())
+        assert self._catching_up is not None
+        await asyncio.shield(self._catching_up)
+
+    async def _append(self, request: Append) -> Appended:
+        request.fence_role, request.fence_token = ROLE, self._claims.token
+        return await self._broker.append(request)
+
+    # --- decisions ------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self.failed.done():
+            raise Unavailable(ROLE, "the transaction service is shutting down")
+        if not self._claims.live:
+            raise Unavailable(ROLE, "the transaction service is catching up")
+
+    async def end(self, request: EndTransactions) -> Ended:
+        return Ended(await self._decider.end(request.ends))
+
+    async def add(self, request: AddMessages) -> Added:
+        added = await self._decider.decide(lambda: decide_add(self._core, request))
+        if isinstance(added, Command):
+            return Added(request.first_index + len(request.records))
+        return added
+
+    async def resume(self, request: Resume) -> Transaction:
+        decided = await self._decider.decide(lambda: decide_resume(self._core, request))
+        status = decided if isinstance(decided, Status) else None
+        status = status or self._core.open_status(request.transaction_id)
+        status = status or self._core.ended_status(request.transaction_id)
+        assert status is not None
+        return status.public(request.transaction_id)
+
+    # --- check-backs ------------------------------------------------------------------
+
+    async def poll_checks(self, request: PollChecks) -> PolledChecks:
+        self._check()
+        return await self._check_backs.poll(request)
+
+    async def answer_checks(self, request: AnswerChecks) -> Ended:
+        self._check()
+        await self._know(answer.transaction_id for answer in request.answers)
+        return await self._check_backs.answer(request)
+
+    async def _know(self, transaction_ids: Iterable[bytes]) -> None:
+        """Catch up if one of these is unknown: it may have begun a moment ago."""
+        core = self._core
+        if not all(core.open_status(one) for one in transaction_ids):
+            await self._catch_up()
+
+    # --- questions --------------------------------------------------------------------
+
+    async def get(self, request: GetTransaction) -> GotTransaction:
+        transaction_id = request.transaction_id
+        await self._catch_up()
+        status = self._core.open_status(transaction_id)
+        if status is None:
+            ended = self._core.ended_status(transaction_id)
+            return GotTransaction(
+                None if ended is None else ended.public(transaction_id)
+            )
+        halves = self._core.halves(transaction_id, status.message_count)
+        return GotTransaction(status.public(transaction_id, [*map(head_of, halves)]))
+
+    async def list(self, request: ListTransactions) -> TransactionPage:
+        await self._catch_up()
+        listing = Listing(self._core.index, request)
+        more = True
+        while more:
+            more = listing.step()
+            await asyncio.sleep(0)
+        return listing.page()
+
+    async def status(self, request: Empty) -> BrokerStatus:
+        ready = self._claims.live and not self.failed.done()
+        counters = {
+            **self._core.counters(),
+            **self._checker.counters(),
+            **self._check_backs.counters(),
+        }
+        gauges = {
+            "txn_service_ready": float(ready),
+            **self._core.gauges(),
+            **self._check_backs.gauges(),
+        }
+        return BrokerStatus(counters, gauges)
+
+    # --- upkeep -----------------------------------------------------------------------
+
+    async def _keep_house(self) -> None:
+        flush_after = self._core.config.index_flush_ms / 1000
+        flushed_at = self._loop.time()
+        while True:
+            await asyncio.sleep(0.5)
+            more = True
+            while more:
+                more = self._core.forget(FORGET_COUNT)
+                await asyncio.sleep(0)
+            self._desk.tidy()
+            await self._load_all()
+            self._checker.look()
+            if self._loop.time() - flushed_at >= flush_after:
+                flushed_at = self._loop.time()
+                await self._flush()
+
+    async def _flush(self) -> None:
+        position = await self._flusher.flush()
+        if position is None:
+            return
+        try:
+            await self._broker.hold(Hold(ROLE, self._claims.token, position))
+        except UNSURE:
+            self._claims.lose()
+        except FenceLost as error:
+            if error.held and self._claims.live:
+                raise
+            self._claims.lose()
