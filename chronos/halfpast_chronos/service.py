@@ -29,13 +29,7 @@ from halfpast_core_store.rpc_errors import UNSURE, ConnectionLost, Unavailable
 
 from .config import ChronosConfig
 from .core import GAP, DelayCore, Firing, timer_count
-from .decisions import (
-    Busy,
-    Command,
-    decide_cancel,
-    decide_replace,
-    decide_reschedule,
-)
+from .decisions import Busy, Command, decide_cancel, decide_replace, decide_reschedule
 from .delay_server import (
     Cancel,
     Cancelled,

@@ -4,7 +4,7 @@ Only an explicit outcome ends a transaction. All else is `unknown`: it is noted 
 the operator, and the next check-back asks again.
 """
 
-from asyncio import AbstractEventLoop
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from halfpast_core_store.errors import CoreError
@@ -29,6 +29,7 @@ from .transactions import (
 from .transport import CheckTransport
 
 UNKNOWN = "unknown"
+SLICE_COUNT = 50
 WORDS = {
     0: UNKNOWN,
     int(TransactionState.COMMITTED): "committed",
@@ -48,13 +49,15 @@ class CheckBacks:
         questions: Questions,
         transport: CheckTransport,
         end: EndAll,
-        loop: AbstractEventLoop,
+        catch_up: Callable[[], Awaitable[None]],
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._core = core
         self._desk = desk
         self._questions = questions
         self._transport = transport
         self._end = end
+        self._catch_up = catch_up
         self._loop = loop
         self._answers = dict.fromkeys(WORDS.values(), 0)
         self._closed = False
@@ -70,7 +73,12 @@ class CheckBacks:
         while True:
             self._desk.polled(request.group)
             taken = self._desk.take(request.group, request.count)
-            checks = await self._questions.build(taken)
+            try:
+                checks = await self._questions.build(taken)
+            except BaseException:
+                for question in taken:  # this producer will not hear of them
+                    self._desk.put(request.group, *question)
+                raise
             left_s = ends_at - self._loop.time()
             if checks or left_s <= 0 or self._closed:
                 return PolledChecks(checks)
@@ -91,26 +99,32 @@ class CheckBacks:
                     Source.CHECK,
                     answer.check,
                 )
-            else:
-                results[at] = self._not_known(request.group, answer)
         ended = await self._end(list(ends.values()))
         results |= zip(ends, ended, strict=True)
+        caught_up = False
+        for at, answer in enumerate(request.answers):
+            if at in ends:
+                continue
+            if at % SLICE_COUNT == SLICE_COUNT - 1:
+                await asyncio.sleep(0)
+            results[at] = self._not_known(request.group, answer)
+            if results[at].code == UnknownTransaction.code and not caught_up:
+                await self._catch_up()
+                caught_up = True
+                results[at] = self._not_known(request.group, answer)
         return Ended([results[at] for at in range(len(request.answers))])
 
     def _not_known(self, group: str, answer: CheckAnswer) -> EndResult:
         """The producer does not know either: note it, and tell how things stand."""
         transaction_id = answer.transaction_id
-        told = self._core.decided.get(transaction_id)
-        if told is not None:
-            return told
-        status = self._core.open_status(transaction_id)
-        status = status or self._core.ended_status(transaction_id)
+        status = self._core.status(transaction_id)
         if status is None:
             return refused(UnknownTransaction(transaction_text(transaction_id)))
         if status.group != group:
             return wrong_group(transaction_id, status)
-        if not status.is_open:
-            return status.outcome()
+        told = self._core.told(transaction_id, status)
+        if told is not None:
+            return told
         self._core.answered(transaction_id, UNKNOWN)
         return EndResult(state=status.state, checks=status.checks)
 
@@ -128,7 +142,9 @@ class CheckBacks:
                 end = End(
                     transaction_id, verdict.state, check.group, Source.CHECK, number
                 )
-                await self._end([end])
+                (result,) = await self._end([end])
+                if result.code:
+                    self._core.answered(transaction_id, f"not stored: {result.code}")
         except CoreError as error:  # the next check-back asks again
             self._core.answered(transaction_id, f"not stored: {error.code}")
 

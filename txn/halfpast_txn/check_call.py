@@ -23,23 +23,26 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode
 
 
-class MessageView(msgspec.Struct, kw_only=True):
-    """A message of the transaction; key and tag are null where it has none."""
+class MessageView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A message of the transaction. An empty key or tag is left out."""
 
     id: str
     topic: str
-    key: str | None
-    tag: str | None
+    key: str = ""
+    tag: str = ""
 
 
-class CheckView(msgspec.Struct, kw_only=True):
-    """One question, as it is shown to a producer. `messages` may be the first few."""
+class CheckView(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One question, the same as producers get that poll for theirs.
+
+    `messages` may be the first few only. An empty reference is left out.
+    """
 
     id: str
     check: int
     producer_group: str
     begun_at: str
-    reference: str | None
+    reference: str = ""
     message_count: int
     messages: list[MessageView]
 
@@ -56,14 +59,14 @@ def check_view(check: Check) -> CheckView:
         check=check.check,
         producer_group=check.group,
         begun_at=_time_text(check.begun_ms),
-        reference=check.reference or None,
+        reference=check.reference,
         message_count=check.message_count,
         messages=[
             MessageView(
                 id=transaction_text(message.event_id),
                 topic=message.topic,
-                key=message.key or None,
-                tag=message.tag or None,
+                key=message.key,
+                tag=message.tag,
             )
             for message in check.messages
         ],

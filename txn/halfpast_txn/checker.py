@@ -67,6 +67,7 @@ class Checker:
             return
         checking = self._core.check()
         if checking is not None:
+            self._claims.stamp(checking.request)
             task = self._loop.create_task(self._write(checking))
             self._in_flight.add(task)
             task.add_done_callback(self._written)
@@ -89,15 +90,14 @@ class Checker:
         try:
             await self._append(request)
             await self._catch_up()
-        except UNSURE:
-            self._claims.lose()
         except CoreError as error:
-            if self._claims.is_ours(request):
-                self._core.not_checked(checking)
-                for claim in checking.parked:
-                    self._claims.wake(claim)
+            if not isinstance(error, UNSURE):
+                if self._claims.is_ours(request):
+                    self._core.not_checked(checking)
+                    for claim in checking.parked:
+                        self._claims.wake(claim)
+                self._pause(RETRY_S)
             self._claims.refused([], request, error)
-            self._pause(RETRY_S)
         else:
             for transaction_id, check in checking.checks:
                 self._dispatch(transaction_id, check)
@@ -121,7 +121,8 @@ class Checker:
             return
         self._sent["http"] += 1
         callers = self._callers.setdefault(group, set())
-        if len(callers) < endpoint.concurrency_max:
+        # One that has just ended found nothing, and takes nothing any more.
+        if sum(not task.done() for task in callers) < endpoint.concurrency_max:
             task = self._loop.create_task(self._call(group))
             callers.add(task)
             task.add_done_callback(lambda task: self._called(group, task))

@@ -14,6 +14,8 @@ from halfpast_core_store.rpc_errors import UNSURE
 
 from .core import TransactionCore
 
+ROLE = "txn"
+
 
 class Claims:
     """The claims of one service, with its standing: live, lost, or failed."""
@@ -44,6 +46,11 @@ class Claims:
         self.lost = True
         self.live = False
 
+    def stamp(self, request: Append) -> None:
+        """To be called with the decision: this request counts only as long as nobody
+        takes the role, not even we ourselves, since that gives up all claims."""
+        request.fence_role, request.fence_token = ROLE, self.token
+
     def is_ours(self, request: Append) -> bool:
         """Whether the role was not taken anew since this request was made."""
         return request.fence_token == self.token
@@ -52,11 +59,11 @@ class Claims:
         self, claims: Iterable[bytes], request: Append, error: CoreError
     ) -> None:
         """An append ended with this error."""
+        if not self.is_ours(request):
+            return  # taking the role anew has given up all claims
         if isinstance(error, UNSURE):
             self.lose()
             return
-        if not self.is_ours(request):
-            return  # taking the role anew has given up all claims
         if isinstance(error, FenceLost):
             if error.held:
                 self.fail(error)
@@ -68,7 +75,7 @@ class Claims:
 
     def give_up_all(self) -> None:
         """The log has been caught up with, and has told what it had to tell."""
-        claims = [*self._core.claims]
+        claims = sorted(self._core.claims)
         self._core.give_up_all()
         for claim in claims:
             self.wake(claim)

@@ -44,6 +44,7 @@ from .transactions import (
     End,
     EndResult,
     Source,
+    Transaction,
     TransactionState,
 )
 
@@ -93,45 +94,53 @@ class TransactionCore(TransactionProjection):
         transaction_id = end.transaction_id
         if transaction_id in self.claims:
             return Busy(transaction_id)
-        told = self.decided.get(transaction_id)
-        if told is not None:
-            return told if told.state == end.state else conflict(transaction_id, told)
-        status = self.open_status(transaction_id)
+        status = self.status(transaction_id)
         if status is None:
-            ended = self.ended_status(transaction_id)
-            if ended is None:
-                return refused(UnknownTransaction(transaction_text(transaction_id)))
-            if end.group and end.group != ended.group:
-                return wrong_group(transaction_id, ended)
-            told = ended.outcome()
-            return told if told.state == end.state else conflict(transaction_id, told)
+            return refused(UnknownTransaction(transaction_text(transaction_id)))
         if end.group and end.group != status.group:
             return wrong_group(transaction_id, status)
+        told = self.told(transaction_id, status)
+        if told is not None:
+            return told if told.state == end.state else conflict(transaction_id, told)
         if status.state == TransactionState.PARKED and end.source != Source.OPERATOR:
             text = transaction_text(transaction_id)
             return refused(TransactionParked(text, status.checks), status.state)
         return self._ending(end, status)
 
+    def status(self, transaction_id: bytes) -> Status | None:
+        """Where it stands as far as the log has been applied; None if unknown."""
+        status = self.open_status(transaction_id)
+        return self.ended_status(transaction_id) if status is None else status
+
+    def told(self, transaction_id: bytes, status: Status) -> EndResult | None:
+        """The durable outcome, also if it has not been applied yet; None if open."""
+        if status.is_open:
+            return self.decided.get(transaction_id)
+        return status.outcome()
+
     def _ending(self, end: End, status: Status) -> Ending:
         transaction_id = end.transaction_id
+        assert end.state in (TransactionState.COMMITTED, TransactionState.ROLLED_BACK)
         # Delays begin now and must not be short: the next whole millisecond.
         now_ms = -(-self._clock.now_ns() // 1_000_000)
         messages: list[tuple[int, int, bytes]] = []
         if end.state == TransactionState.COMMITTED:
             halves = self.halves(transaction_id, status.message_count)
             messages = [released(half, now_ms) for half in halves]
-        check = status.checks
-        if end.source == Source.CHECK and 0 < end.check < check:
+        check, source = status.checks, end.source
+        if source == Source.CHECK and 0 < end.check < check:
             check = end.check  # a late answer to an earlier one
+        if source == Source.CHECK and not check:
+            source = Source.PRODUCER  # it answers without having been asked
         info = EndInfo(end.reason, end.by) if end.reason or end.by else None
         op = op_record(
-            transaction_id, status.group, end.state, end.source, now_ms, check, info
+            transaction_id, status.group, end.state, source, now_ms, check, info
         )
         self.claims.add(transaction_id)
         result = EndResult(
             state=end.state,
             decided_ms=now_ms,
-            source=end.source,
+            source=source,
             checks=check,
         )
         size = len(op) + sum(len(record) for _, _, record in messages)
@@ -153,14 +162,17 @@ class TransactionCore(TransactionProjection):
     def give_up(self, claim: bytes) -> None:
         """Nothing was stored for this claim: the transaction is as it was."""
         self.claims.discard(claim)
-        self.asking.pop(claim, None)
+        if claim in self.asking:
+            return  # its check-back is on its way, and sets the next timer
         status = self.open_status(claim)
         if status is not None and status.next_ms:
             self.horizon.add(keys.timer(status.next_ms, claim))
 
     def give_up_all(self) -> None:
         """The log has been caught up with: what did not come back never will."""
-        for claim in [*self.claims, *self.asking]:
+        claims = sorted({*self.claims, *self.asking})  # so that a run can be repeated
+        self.asking.clear()
+        for claim in claims:
             self.give_up(claim)
         self.decided.clear()
 
@@ -179,13 +191,15 @@ class TransactionCore(TransactionProjection):
             transaction_id = timer[keys.TIMER_ID_AT :]
             if transaction_id in self.claims or transaction_id in self.decided:
                 continue  # somebody ends it, or gives it back
+            if transaction_id in self.asking:
+                continue  # its check-back is on its way already
             due[transaction_id] = timer
         if not due:
             return None
         runs: dict[tuple[int, int], list[bytes]] = {}
         checking = Checking(Append([], Lane.SYSTEM))
-        for transaction_id, timer in due.items():
-            status = self.open_status(transaction_id)
+        statuses = self.open_statuses([*due])
+        for (transaction_id, timer), status in zip(due.items(), statuses, strict=True):
             if status is None or status.next_ms != keys.timer_due_ms(timer):
                 continue  # it was in the wheel when it went, and was dropped late
             self.asking[transaction_id] = timer
@@ -199,7 +213,10 @@ class TransactionCore(TransactionProjection):
     def _check_record(
         self, transaction_id: bytes, status: Status, now_ms: int, checking: Checking
     ) -> tuple[int, bytes]:
-        answer = self.answers.get(transaction_id, "no answer" if status.checks else "")
+        since_resumed = status.checks + 1 - (status.check_limit - status.check_max)
+        # The first one since then repeats what was known when it was parked.
+        before = "no answer" if since_resumed > 1 else status.last_answer
+        answer = self.answers.get(transaction_id, before)
         if status.checks >= status.check_limit:
             self.claims.add(transaction_id)
             checking.parked.append(transaction_id)
@@ -208,7 +225,6 @@ class TransactionCore(TransactionProjection):
             )
         number = status.checks + 1
         checking.checks.append((transaction_id, number))
-        since_resumed = number - (status.check_limit - status.check_max)
         next_ms = now_ms + interval_ms(status.check_interval_ms, since_resumed)
         return SYS_TRANS_OP, check_record(
             transaction_id, status.group, number, now_ms, next_ms, answer
@@ -220,6 +236,7 @@ class TransactionCore(TransactionProjection):
             if transaction_id in self.asking:
                 self.give_up_check(transaction_id)
         for transaction_id in checking.parked:
+            self.asking.pop(transaction_id, None)
             self.give_up(transaction_id)
 
     def give_up_check(self, transaction_id: bytes) -> None:
@@ -242,9 +259,18 @@ class TransactionCore(TransactionProjection):
         status = self.open_status(transaction_id)
         if status is None or transaction_id in self.decided:
             return
-        if len(self.answers) >= ANSWERS_MAX:
+        if transaction_id not in self.answers and len(self.answers) >= ANSWERS_MAX:
             del self.answers[next(iter(self.answers))]
         self.answers[transaction_id] = cause
+
+    def is_asked(self, transaction_id: bytes, check: int) -> bool:
+        """Whether this question still wants an answer."""
+        return self.still_asked(transaction_id, check) is not None
+
+    def tell_answer(self, transaction: Transaction) -> None:
+        """Enter what the latest check-back brought: the log tells it with the next."""
+        known = self.answers.get(transaction.transaction_id)
+        transaction.last_answer = known or transaction.last_answer
 
     # --- upkeep -------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from halfpast_core_store.broker import Append, Appended
@@ -9,7 +10,7 @@ from halfpast_core_store.claim_waiters import ClaimWaiters
 from halfpast_core_store.errors import CoreError
 from halfpast_core_store.rpc_errors import ConnectionLost
 
-from .claims import Claims
+from .claims import ROLE, Claims
 from .core import Busy, Ending, TransactionCore
 from .decisions import Command
 from .ender import Departure, Ender, result_of
@@ -19,13 +20,30 @@ from .transactions import End, EndResult
 Decision = TypeVar("Decision")
 CatchUp = Callable[[], Awaitable[None]]
 
+SLICE_SIZE = 64 * 1024
+DECISION_SIZE = 1024  # what one without messages counts for
+
+
+@dataclass(slots=True)
+class Decided:
+    """Outcomes that were decided about at once, by their place in the request."""
+
+    travelling: list[tuple[int, Ending, Departure]] = field(
+        default_factory=list[tuple[int, Ending, Departure]]
+    )
+    busy: list[int] = field(default_factory=list[int])
+    unknown: dict[int, EndResult] = field(default_factory=dict[int, EndResult])
+    error: CoreError | None = None
+    """Why the rest was not decided about."""
+
 
 class Decider:
     """Decides on the latest state, and waits while somebody else does.
 
-    `check` raises while nothing may be decided; `catch_up` brings the core up to the
-    log. Who ends what this service knows needs no catching up: outcomes come from
-    here alone, so a transaction that is open here is open.
+    `append` sends what is stamped; `check` raises while nothing may be decided;
+    `catch_up` brings the core up to the log. Who ends what this service knows needs
+    no catching up: outcomes come from here alone, so a transaction that is open here
+    is open.
     """
 
     def __init__(
@@ -48,35 +66,65 @@ class Decider:
         self._commands: set[asyncio.Task[None]] = set()
 
     async def end(self, ends: list[End]) -> list[EndResult]:
-        """Give each of these outcomes. Raises Unavailable while nothing is decided."""
+        """Give each of these outcomes, or say why not. Raises Unavailable and the like
+        only if that is true of them all."""
         results: dict[int, EndResult] = {}
         waiting = list(range(len(ends)))
         caught_up = False
-        while waiting:
-            self._check()
-            travelling: list[tuple[int, Ending, Departure]] = []
-            busy: list[int] = []
-            unknown: list[int] = []
-            for at in waiting:
-                decision = self._core.decide(ends[at])
-                if isinstance(decision, Ending):
-                    travelling.append((at, decision, self._ender.put(decision)))
-                elif isinstance(decision, Busy):
-                    busy.append(at)
-                elif decision.code == UnknownTransaction.code and not caught_up:
-                    unknown.append(at)
+        try:
+            while waiting:
+                at_once = await self._decide_all(ends, waiting, results)
+                for at, ending, departure in at_once.travelling:
+                    error = await asyncio.shield(departure.done)
+                    results[at] = result_of(ending, error)
+                if at_once.error is not None:
+                    raise at_once.error
+                for at in at_once.busy:
+                    self._check()  # else nobody may be left to release it
+                    await self._waiters.released(ends[at].transaction_id)
+                if at_once.unknown and not caught_up:
+                    await self._catch_up()
+                    caught_up = True
+                    waiting = [*at_once.busy, *at_once.unknown]
                 else:
-                    results[at] = decision
-            for at, ending, departure in travelling:
-                error = await asyncio.shield(departure.done)
-                results[at] = result_of(ending, error)
-            for at in busy:
-                await self._waiters.released(ends[at].transaction_id)
-            if unknown:
-                await self._catch_up()
-                caught_up = True
-            waiting = busy + unknown
+                    results |= at_once.unknown
+                    waiting = at_once.busy
+        except CoreError as error:
+            if not results:
+                raise
+            refusal = EndResult(code=error.code, detail=str(error))
+            results = dict.fromkeys(range(len(ends)), refusal) | results
         return [results[at] for at in range(len(ends))]
+
+    async def _decide_all(
+        self, ends: list[End], waiting: list[int], results: dict[int, EndResult]
+    ) -> "Decided":
+        """Decide about each of these, a slice a turn of the loop."""
+        decided = Decided()
+        size = 0
+        for at in waiting:
+            if self._ender.is_full:
+                await self._ender.room()
+            if size >= SLICE_SIZE:
+                await asyncio.sleep(0)
+                size = 0
+            try:
+                self._check()
+            except CoreError as error:
+                decided.error = error
+                break
+            decision = self._core.decide(ends[at])
+            size += DECISION_SIZE
+            if isinstance(decision, Ending):
+                size += decision.size
+                decided.travelling.append((at, decision, self._ender.put(decision)))
+            elif isinstance(decision, Busy):
+                decided.busy.append(at)
+            elif decision.code == UnknownTransaction.code:
+                decided.unknown[at] = decision
+            else:
+                results[at] = decision
+        return decided
 
     async def decide(
         self, decide: Callable[[], Decision | Busy | Command]
@@ -89,6 +137,7 @@ class Decider:
             if isinstance(decision, Busy):
                 await self._waiters.released(decision.claim)
             elif isinstance(decision, Command):
+                self._claims.stamp(decision.request)
                 # Also if the caller goes: somebody must give up the claim.
                 task = self._loop.create_task(self._carry_out(decision))
                 self._commands.add(task)
@@ -107,7 +156,7 @@ class Decider:
             raise
         await applied
         if self._claims.failed:
-            raise ConnectionLost("txn", "it stopped before the outcome was known")
+            raise ConnectionLost(ROLE, "it stopped before the outcome was known")
 
     async def close(self) -> None:
         """Let what is on its way arrive."""

@@ -18,7 +18,7 @@ from .errors import (
     TransactionParked,
     UnknownTransaction,
 )
-from .half import EndInfo, added_run, queue_of, resumed_record
+from .half import EndInfo, added_run, message_id, queue_of, resumed_record
 from .status import STATE_WORDS, Status, transaction_text
 from .transactions import Added, AddMessages, Resume, TransactionState
 
@@ -49,6 +49,8 @@ def decide_add(core: TransactionCore, request: AddMessages) -> Added | Busy | Co
     size = status.size + sum(map(len, request.records))
     if count > config.message_count_max or size > config.message_size_max:
         raise TooManyMessages(config.message_count_max, config.message_size_max)
+    ids = [message_id(transaction_id, n) for n in range(request.first_index, count)]
+    assert [record[16:32] for record in request.records] == ids
     core.claims.add(transaction_id)
     run = added_run(
         transaction_id,

@@ -2,6 +2,7 @@
 
 A few requests may be under way at once; what is decided meanwhile waits and leaves
 as one request, so that a crowd of commits costs a few frames and not one each.
+There is room for so many bytes of them; who decides more waits for `room`.
 """
 
 import asyncio
@@ -11,24 +12,30 @@ from halfpast_core_store.broker import Append, Appended
 from halfpast_core_store.errors import CoreError
 from halfpast_core_store.rpc_errors import ConnectionLost, Unavailable
 
-from .claims import Claims
+from .claims import ROLE, Claims
+from .config import MIB
 from .core import Ending, TransactionCore
 from .transactions import EndResult
 
 IN_FLIGHT_MAX = 4
+SIZE_MAX = 32 * MIB
 
 
 class Departure:
-    """Outcomes that travel together. `done` gives None, or why they were not stored."""
+    """Outcomes that travel together. `done` gives None, or why they were not stored.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    `token` is the role's as they were decided: they count only under that one.
+    """
+
+    def __init__(self, token: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.token = token
         self.endings: list[Ending] = []
         self.size = 0
         self.done: asyncio.Future[CoreError | None] = loop.create_future()
 
 
 class Ender:
-    """Appends outcomes. `append` carries the fence of the role."""
+    """Appends outcomes, under the fence of the role."""
 
     def __init__(
         self,
@@ -42,17 +49,35 @@ class Ender:
         self._append = append
         self._loop = loop
         self._waiting: list[Departure] = []
+        self._under_way: dict[Departure, None] = {}  # and those that wait
+        self._size = 0  # of them all
         self._woken = False
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether to wait for `room` before anything else is decided."""
+        return self._size >= SIZE_MAX
+
+    async def room(self) -> None:
+        """Wait until there is room again."""
+        while self.is_full:
+            await asyncio.wait([next(iter(self._under_way)).done])
 
     def put(self, ending: Ending) -> Departure:
         """Let an outcome leave with the next request."""
         last = self._waiting[-1] if self._waiting else None
-        if last is None or last.size + ending.size > self._core.config.end_size:
-            last = Departure(self._loop)
+        if (
+            last is None
+            or last.token != self._claims.token
+            or last.size + ending.size > self._core.config.end_size
+        ):
+            last = Departure(self._claims.token, self._loop)
             self._waiting.append(last)
+            self._under_way[last] = None
         last.endings.append(ending)
         last.size += ending.size
+        self._size += ending.size
         if not self._woken:
             self._woken = True
             self._loop.call_soon(self._leave)
@@ -74,7 +99,11 @@ class Ender:
     async def _travel(self, departure: Departure) -> None:
         error: CoreError | None = None
         request = self._core.end_request(departure.endings)
+        self._claims.stamp(request)
         try:
+            if departure.token != self._claims.token:
+                # Their claims are given up, others may have decided meanwhile.
+                raise Unavailable(ROLE, "the role was taken anew, nothing was stored")
             await self._append(request)
             for ending in departure.endings:
                 self._core.ended(ending)
@@ -82,12 +111,18 @@ class Ender:
         except CoreError as refusal:
             error = refusal
             claims = [ending.transaction_id for ending in departure.endings]
-            self._claims.refused(claims, request, error)
+            if departure.token == request.fence_token:
+                self._claims.refused(claims, request, error)
         except BaseException:
-            error = ConnectionLost("txn", "it stopped before the outcome was known")
+            error = ConnectionLost(ROLE, "it stopped before the outcome was known")
             raise
         finally:
-            departure.done.set_result(error)
+            self._end(departure, error)
+
+    def _end(self, departure: Departure, error: CoreError | None) -> None:
+        del self._under_way[departure]
+        self._size -= departure.size
+        departure.done.set_result(error)
 
     async def close(self) -> None:
         """Let what is under way arrive; what has not left yet never will."""
@@ -95,8 +130,8 @@ class Ender:
         for departure in staying:
             for ending in departure.endings:
                 self._core.give_up(ending.transaction_id)
-            stopping = Unavailable("txn", "the transaction service is shutting down")
-            departure.done.set_result(stopping)
+            stopping = Unavailable(ROLE, "the transaction service is shutting down")
+            self._end(departure, stopping)
         tasks = [*self._tasks]
         if tasks:
             await asyncio.wait(tasks, timeout=5)

@@ -165,6 +165,7 @@ def op_record(
     info: EndInfo | None = None,
 ) -> bytes:
     """The outcome of a transaction."""
+    assert state in (TransactionState.COMMITTED, TransactionState.ROLLED_BACK)
     flags = 0
     if source == Source.CHECK:
         flags = RecordFlag.FROM_CHECK
@@ -239,12 +240,13 @@ def released(half: bytes, now_ms: int) -> tuple[int, int, bytes]:
     """
     head = HEADER.unpack_from(half)
     flags, due_ms = head[2], head[8]
-    if not due_ms:
+    if not flags and not due_ms:
         return head[4], head[14], half[:4] + _NORMAL + half[5:]
-    if flags & RecordFlag.AFTER_COMMIT:
-        flags &= ~RecordFlag.AFTER_COMMIT
-        due_ms += now_ms
-    due_ms = max(due_ms, now_ms)
+    after_commit = flags & RecordFlag.AFTER_COMMIT
+    flags &= ~RecordFlag.AFTER_COMMIT
+    if not due_ms:
+        return head[4], head[14], half[:4] + _NORMAL + bytes((flags,)) + half[6:]
+    due_ms = due_ms + now_ms if after_commit else max(due_ms, now_ms)
     record = b"".join(
         (
             half[:4],

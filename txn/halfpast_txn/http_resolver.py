@@ -40,7 +40,8 @@ class SystemLookup:
             task = asyncio.create_task(_look_up(host, port))
             self._running[key] = task
             task.add_done_callback(lambda done: self._finish(key, done))
-        return await asyncio.shield(task)
+        await asyncio.wait((task,))  # does not cancel it if we are cancelled
+        return task.result()
 
     def _finish(self, key: tuple[str, int], task: asyncio.Task[list[Address]]) -> None:
         self._running.pop(key, None)

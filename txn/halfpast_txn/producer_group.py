@@ -3,7 +3,7 @@
 The policy of its check-backs is not here: it is written with each transaction.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -16,7 +16,7 @@ class CheckEndpoint:
     """
 
     url: str
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     timeout_ms: int = 5_000
     concurrency_max: int = 8
 

@@ -6,9 +6,14 @@ since the index may be behind what it was when the process died.
 
     TRANSACTION ─> prepared ─CHECK─> prepared ─PARKED─> parked ─RESUMED─> prepared
                        └───────────────────OP───────────────────┴──> an outcome
+
+A frame is applied in slices, and a slice may end among the messages of a
+transaction. Until the last one has come nobody sees it; nor, if they were added to
+one that is open, does anybody decide about that one.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from halfpast_chronos.horizon import Horizon
 from halfpast_core_store.broker import FollowedFrame
@@ -44,6 +49,19 @@ OP = int(RecordKind.OP)
 CHECK = int(RecordKind.CHECK)
 
 
+@dataclass(slots=True)
+class Arriving:
+    """A transaction, or what is added to one: its messages are the next records."""
+
+    transaction_id: bytes
+    status: Status
+    count: int
+    is_new: bool
+    size: int = 0
+    at_ms: int = 0
+    records: list[bytes] = field(default_factory=list[bytes])
+
+
 class TransactionProjection:
     """All transactions of one service, as the log has them."""
 
@@ -62,7 +80,9 @@ class TransactionProjection:
         """Timers of check-backs that are on their way to the log, by transaction."""
         self.answers: dict[bytes, str] = {}
         """What the latest check-back of a transaction brought, if no outcome."""
-        self._young = Young(config.young_size_max)
+        self.young = Young(config.young_size_max)
+        self._arriving: Arriving | None = None
+        self._first_frame = True  # perhaps applied before, in part
         self.outcomes = OutcomeCounts()
         self.open_count: int = 0
         self.parked_count: int = 0
@@ -96,25 +116,29 @@ class TransactionProjection:
         for data in frame.records[start:stop]:
             kind = data[4]
             if kind == HALF:
-                self._apply_half(batch, data)
+                if self._apply_half(batch, data, fresh):
+                    self._release(transaction_of(data[16:32]), released)
             elif kind == TRANSACTION:
-                self._apply_begin(batch, data, fresh)
+                self._apply_begin(data)
             else:
-                if self._young.get(data[16:32]) is None:
+                if self.young.get(data[16:32]) is None:
                     # It reads what has been written before, so write that now.
                     self.index.write(batch)
                     batch = self.index.batch()
+                self._arriving = None
                 self._apply_other(batch, decode_record(data), frame.stored_ms, fresh)
-                if kind != CHECK:  # that one claims nothing
+                # A check-back claims nothing; what is added does until it is here.
+                if kind != CHECK and self._arriving is None:
                     self._release(data[16:32], released)
         if stop >= len(frame.records):
             batch.put(keys.APPLIED, keys.U64.pack(frame.end))
             self.position = frame.end
+            self._first_frame = False
         self.index.write(batch)
         self.horizon.add_many(fresh)
         return released
 
-    def _apply_begin(self, batch: IndexBatch, data: bytes, fresh: list[bytes]) -> None:
+    def _apply_begin(self, data: bytes) -> None:
         head = HEADER.unpack_from(data)
         transaction_id = head[6]
         body_at = HEADER_SIZE + head[11]
@@ -131,20 +155,37 @@ class TransactionProjection:
             info.check_max,
             head[8],
         )
-        timer = keys.timer(head[8], transaction_id)
-        batch.put(b"S" + transaction_id, encode_status(status))
-        batch.put(timer, b"")
-        fresh.append(timer)
-        self._young.add(transaction_id, status)
-        self.begun_count += 1
-        self.open_count += 1
+        self._arriving = Arriving(transaction_id, status, head[10], is_new=True)
 
-    def _apply_half(self, batch: IndexBatch, data: bytes) -> None:
-        event_id = data[16:32]
-        transaction_id = transaction_of(event_id)
-        number = int.from_bytes(event_id[14:], "big") - 1
-        batch.put(keys.message(transaction_id, number), data)
-        self._young.add_message(transaction_id, number, data)
+    def _apply_half(self, batch: IndexBatch, data: bytes, fresh: list[bytes]) -> bool:
+        """True if it is the last one that was wanting."""
+        arriving = self._arriving
+        if arriving is None or data[16:30] != arriving.transaction_id[:14]:
+            return False  # added before, or too late
+        number = int.from_bytes(data[30:32], "big") - 1
+        batch.put(keys.message(arriving.transaction_id, number), data)
+        arriving.records.append(data)
+        if len(arriving.records) < arriving.count:
+            return False
+        self._arriving = None
+        transaction_id, status = arriving.transaction_id, arriving.status
+        if arriving.is_new:
+            self._begun(batch, transaction_id, status)
+            self.young.add(transaction_id, status, arriving.records)
+        else:
+            status.message_count += arriving.count
+            status.size += arriving.size
+            status.happened(arriving.at_ms, Happening.ADDED)
+            self.young.add_messages(transaction_id, arriving.records)
+        batch.put(b"S" + transaction_id, encode_status(status))
+        fresh.append(keys.timer(status.next_ms, transaction_id))
+        return True
+
+    def _begun(self, batch: IndexBatch, transaction_id: bytes, status: Status) -> None:
+        batch.put(keys.timer(status.next_ms, transaction_id), b"")
+        self.begun_count += 1
+        if not self._first_frame or self.index.get(b"S" + transaction_id) is None:
+            self.open_count += 1
 
     def _apply_other(
         self, batch: IndexBatch, record: Record, stored_ms: int, fresh: list[bytes]
@@ -164,15 +205,14 @@ class TransactionProjection:
         elif record.kind == RecordKind.ADDED:
             if record.attempt < status.message_count:
                 return  # applied before
-            status.message_count = record.attempt + record.version
-            status.size += read_added_info(record.body).size
-            status.happened(stored_ms, Happening.ADDED)
-            batch.put(b"S" + transaction_id, encode_status(status))
-            fresh.append(keys.timer(status.next_ms, transaction_id))
+            size = read_added_info(record.body).size
+            self._arriving = Arriving(
+                transaction_id, status, record.version, False, size, stored_ms
+            )
 
     def _apply_end(self, batch: IndexBatch, record: Record, status: Status) -> None:
         transaction_id = record.event_id
-        self._young.drop(transaction_id)
+        self.young.drop(transaction_id)
         self._forget_check(batch, transaction_id, status)
         batch.delete(b"S" + transaction_id)
         if status.state == TransactionState.PARKED:
@@ -269,11 +309,27 @@ class TransactionProjection:
 
     def open_status(self, transaction_id: bytes) -> Status | None:
         """A prepared or parked transaction; None if it is unknown or has ended."""
-        young = self._young.get(transaction_id)
+        young = self.young.get(transaction_id)
         if young is not None:
             return young.status
         value = self.index.get(b"S" + transaction_id)
         return None if value is None else decode_status(value)
+
+    def open_statuses(self, transaction_ids: Sequence[bytes]) -> list[Status | None]:
+        """`open_status` of many, in one go."""
+        young = [self.young.get(one) for one in transaction_ids]
+        old = [
+            one for one, known in zip(transaction_ids, young, strict=True) if not known
+        ]
+        values = iter(self.index.get_many([b"S" + one for one in old]))
+        found: list[Status | None] = []
+        for known in young:
+            if known is not None:
+                found.append(known.status)
+                continue
+            value = next(values)
+            found.append(None if value is None else decode_status(value))
+        return found
 
     def ended_status(self, transaction_id: bytes) -> Status | None:
         """A committed or rolled back transaction; None if it is open or unknown."""
@@ -282,7 +338,7 @@ class TransactionProjection:
 
     def halves(self, transaction_id: bytes, count: int) -> list[bytes]:
         """The first `count` HALF records of an open transaction."""
-        young = self._young.get(transaction_id)
+        young = self.young.get(transaction_id)
         if young is not None and len(young.records) >= count:
             return young.records[:count]
         found = self.index.get_many(
@@ -292,6 +348,13 @@ class TransactionProjection:
         assert len(records) == count, "an open transaction has all its messages"
         return records
 
+    def entry_count(self, record: bytes) -> int:
+        """How many entries of the index a record is about: the cost of applying."""
+        if record[4] != OP:
+            return 1 if record[4] == HALF else 3
+        status = self.open_status(record[16:32])
+        return 3 + (status.message_count if status is not None else 0)
+
 
 def source_of(flags: int) -> Source:
     """Who gave an outcome, by the flags of its record."""
@@ -300,8 +363,3 @@ def source_of(flags: int) -> Source:
     if flags & RecordFlag.FROM_CHECK:
         return Source.CHECK
     return Source.PRODUCER
-
-
-def entry_count(record: bytes) -> int:
-    """About how many entries of the index a record is about: the cost of applying."""
-    return 1 if record[4] == HALF else 3

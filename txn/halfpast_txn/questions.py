@@ -1,13 +1,22 @@
 """Check-backs as their takers see them: built when they are taken."""
 
+import asyncio
+
 from halfpast_core_store.broker import Broker, TopicNames
-from halfpast_core_store.record import RecordFlag, decode_record
+from halfpast_core_store.record import (
+    HEADER,
+    HEADER_SIZE,
+    RecordFlag,
+    decode_record,
+)
 
 from .check_desk import Question
 from .core import TransactionCore
 from .transactions import Check, CheckMessage, MessageHead
 
 MESSAGES_MAX = 20
+SLICE_COUNT = 10
+TOPICS_MAX = 10_000  # whose names are kept
 AFTER_COMMIT = RecordFlag.AFTER_COMMIT
 
 
@@ -22,7 +31,9 @@ class Questions:
     async def build(self, asked: list[Question]) -> list[Check]:
         """Those that still want an answer. Raises what the broker raises."""
         found: list[tuple[Check, list[MessageHead]]] = []
-        for transaction_id, number in asked:
+        for place, (transaction_id, number) in enumerate(asked, 1):
+            if place % SLICE_COUNT == 0:
+                await asyncio.sleep(0)
             status = self._core.still_asked(transaction_id, number)
             if status is None:
                 continue
@@ -38,39 +49,47 @@ class Questions:
                 [],
             )
             found.append((check, heads))
-        await self._learn({head.topic_id for _, heads in found for head in heads})
+        names = await self._names({h.topic_id for _, heads in found for h in heads})
         for check, heads in found:
-            check.messages = [self._message(head) for head in heads]
+            check.messages = [message_of(head, names) for head in heads]
         return [check for check, _ in found]
 
-    async def _learn(self, topic_ids: set[int]) -> None:
-        unknown = sorted(topic_ids - self._topics.keys())
-        if not unknown:
-            return
-        resolved = await self._broker.topics_by_id(TopicNames(unknown))
-        for topic in resolved.topics:
-            if topic is not None:
-                self._topics[topic.id] = topic.name
+    async def _names(self, topic_ids: set[int]) -> dict[int, str]:
+        """Names of topics; of one that does not exist any more, none."""
+        names = {one: self._topics[one] for one in topic_ids if one in self._topics}
+        unknown = sorted(topic_ids - names.keys())
+        if unknown:
+            resolved = await self._broker.topics_by_id(TopicNames(unknown))
+            new = {topic.id: topic.name for topic in resolved.topics if topic}
+            if len(self._topics) + len(new) > TOPICS_MAX:
+                self._topics = {}
+            self._topics |= new
+            names |= new
+        return names
 
-    def _message(self, head: MessageHead) -> CheckMessage:
-        return CheckMessage(
-            head.event_id,
-            self._topics.get(head.topic_id, ""),
-            head.key.decode(errors="replace"),
-            head.tag.decode(errors="replace"),
-        )
+
+def message_of(head: MessageHead, names: dict[int, str]) -> CheckMessage:
+    """A message as a check-back tells of it."""
+    return CheckMessage(
+        head.event_id,
+        names.get(head.topic_id, ""),
+        head.key.decode(errors="replace"),
+        head.tag.decode(errors="replace"),
+    )
 
 
 def head_of(half: bytes) -> MessageHead:
-    """A HALF record without its body."""
-    record = decode_record(half)
+    """A HALF record without its body, which is not even copied."""
+    header = HEADER.unpack_from(half)
+    body_at = HEADER_SIZE + header[11] + header[12] + header[13]
+    record = decode_record(half[:body_at])
     delayed = record.flags & AFTER_COMMIT
     return MessageHead(
         record.event_id,
         record.topic_id,
         record.key,
         record.tag,
-        len(record.body),
+        len(half) - body_at,
         due_ms=0 if delayed else record.due_ms,
         delay_ms=record.due_ms if delayed else 0,
     )

@@ -10,15 +10,13 @@ way may or may not have been stored.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import structlog
 
 from halfpast_core_store.broker import (
     Acquire,
-    Append,
-    Appended,
     Broker,
     BrokerStatus,
     Empty,
@@ -37,14 +35,13 @@ from halfpast_core_store.rpc_errors import UNSURE, Unavailable
 from .check_backs import CheckBacks
 from .check_desk import CheckDesk
 from .checker import Checker
-from .claims import Claims
+from .claims import ROLE, Claims
 from .config import TxnConfig
 from .core import TransactionCore
 from .decider import Decider
 from .decisions import Command, decide_add, decide_resume
 from .listing import Listing
 from .producer_group import ProducerGroups
-from .projection import entry_count
 from .questions import Questions, head_of
 from .status import Status
 from .transactions import (
@@ -64,7 +61,6 @@ from .transactions import (
 )
 from .transport import CheckTransport
 
-ROLE = "txn"
 FOLLOW_WAIT_MS = 1_000
 RETRY_S = 0.1
 FORGET_COUNT = 50
@@ -99,7 +95,7 @@ class TransactionService:
             core,
             self._claims,
             self._waiters,
-            self._append,
+            broker.append,
             self._catch_up,
             self._check,
         )
@@ -109,6 +105,7 @@ class TransactionService:
             Questions(core, broker),
             transport,
             self._decider.end,
+            self._catch_up,
             loop,
         )
         self._checker = Checker(
@@ -116,7 +113,7 @@ class TransactionService:
             self._claims,
             self._desk,
             groups,
-            self._append,
+            broker.append,
             self._catch_up,
             self._check_backs.ask,
         )
@@ -126,7 +123,7 @@ class TransactionService:
             self._waiters,
             self._checker.look,
             Family.TRANSACTIONS,
-            entry_count,
+            core.entry_count,
         )
         self._catching_up: asyncio.Task[None] | None = None
         self._flusher = Flusher(core)
@@ -256,18 +253,17 @@ class TransactionService:
     async def _catch_up(self) -> None:
         """Apply what was durable when this was called. Those who ask at the same
         time share the asking."""
+        if self._closing:
+            raise Unavailable(ROLE, "the transaction service is shutting down")
         running = self._catching_up
         if running is not None and not running.done():
             # It may have looked before what this caller is after was durable.
             await asyncio.wait([running])
         if self._catching_up is running:
             self._catching_up = self._loop.create_task(self._follower.catch_up())
+            self._catching_up.add_done_callback(seen)
         assert self._catching_up is not None
         await asyncio.shield(self._catching_up)
-
-    async def _append(self, request: Append) -> Appended:
-        request.fence_role, request.fence_token = ROLE, self._claims.token
-        return await self._broker.append(request)
 
     # --- decisions ------------------------------------------------------------------
 
@@ -288,9 +284,9 @@ class TransactionService:
 
     async def resume(self, request: Resume) -> Transaction:
         decided = await self._decider.decide(lambda: decide_resume(self._core, request))
-        status = decided if isinstance(decided, Status) else None
-        status = status or self._core.open_status(request.transaction_id)
-        status = status or self._core.ended_status(request.transaction_id)
+        status = self._core.status(request.transaction_id)
+        if isinstance(decided, Status):
+            status = decided
         assert status is not None
         return status.public(request.transaction_id)
 
@@ -302,37 +298,36 @@ class TransactionService:
 
     async def answer_checks(self, request: AnswerChecks) -> Ended:
         self._check()
-        await self._know(answer.transaction_id for answer in request.answers)
         return await self._check_backs.answer(request)
-
-    async def _know(self, transaction_ids: Iterable[bytes]) -> None:
-        """Catch up if one of these is unknown: it may have begun a moment ago."""
-        core = self._core
-        if not all(core.open_status(one) for one in transaction_ids):
-            await self._catch_up()
 
     # --- questions --------------------------------------------------------------------
 
     async def get(self, request: GetTransaction) -> GotTransaction:
         transaction_id = request.transaction_id
         await self._catch_up()
-        status = self._core.open_status(transaction_id)
+        status = self._core.status(transaction_id)
         if status is None:
-            ended = self._core.ended_status(transaction_id)
-            return GotTransaction(
-                None if ended is None else ended.public(transaction_id)
-            )
-        halves = self._core.halves(transaction_id, status.message_count)
-        return GotTransaction(status.public(transaction_id, [*map(head_of, halves)]))
+            return GotTransaction(None)
+        found = status.public(transaction_id)
+        if status.is_open:
+            halves = self._core.halves(transaction_id, status.message_count)
+            found.messages = [*map(head_of, halves)]
+            self._core.tell_answer(found)
+        return GotTransaction(found)
 
     async def list(self, request: ListTransactions) -> TransactionPage:
         await self._catch_up()
         listing = Listing(self._core.index, request)
         more = True
         while more:
+            if self._closing:
+                raise Unavailable(ROLE, "the transaction service is shutting down")
             more = listing.step()
             await asyncio.sleep(0)
-        return listing.page()
+        page = listing.page()
+        for found in page.transactions:
+            self._core.tell_answer(found)
+        return page
 
     async def status(self, request: Empty) -> BrokerStatus:
         ready = self._claims.live and not self.failed.done()
@@ -359,7 +354,7 @@ class TransactionService:
             while more:
                 more = self._core.forget(FORGET_COUNT)
                 await asyncio.sleep(0)
-            self._desk.tidy()
+            self._desk.tidy(self._core.is_asked)
             await self._load_all()
             self._checker.look()
             if self._loop.time() - flushed_at >= flush_after:
@@ -378,3 +373,9 @@ class TransactionService:
             if error.held and self._claims.live:
                 raise
             self._claims.lose()
+
+
+def seen(task: "asyncio.Task[None]") -> None:
+    """Its error was told to those who waited; nobody need be left to hear it."""
+    if not task.cancelled():
+        task.exception()

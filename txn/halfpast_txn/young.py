@@ -30,19 +30,30 @@ class Young:
     def get(self, transaction_id: bytes) -> YoungTransaction | None:
         return self._transactions.get(transaction_id)
 
-    def add(self, transaction_id: bytes, status: Status) -> None:
-        """A transaction has begun; its messages follow one by one."""
-        self.drop(transaction_id)
-        self._transactions[transaction_id] = YoungTransaction(status)
-        self._size += OVERHEAD_SIZE
+    def __len__(self) -> int:
+        return len(self._transactions)
 
-    def add_message(self, transaction_id: bytes, index: int, record: bytes) -> None:
-        """One of its messages. One that is there already is not added twice."""
+    @property
+    def size(self) -> int:
+        """Bytes that they take, together."""
+        return self._size
+
+    def add(self, transaction_id: bytes, status: Status, records: list[bytes]) -> None:
+        """A transaction has begun, with these messages."""
+        self.drop(transaction_id)
+        self._transactions[transaction_id] = YoungTransaction(status, records)
+        self._grow(OVERHEAD_SIZE + sum(map(len, records)))
+
+    def add_messages(self, transaction_id: bytes, records: list[bytes]) -> None:
+        """More of its messages, if it is here."""
         young = self._transactions.get(transaction_id)
-        if young is None or index < len(young.records):
-            return
-        young.records.append(record)
-        self._size += len(record)
+        if young is not None:
+            young.records += records
+            self._grow(sum(map(len, records)))
+
+    def _grow(self, size: int) -> None:
+        """Make room by throwing out the oldest ones."""
+        self._size += size
         while self._size > self._size_max:
             self.drop(next(iter(self._transactions)))
 
