@@ -15,6 +15,9 @@ class ChronosConfig:
     near_count_max: int = 100_000
     """How many timers the wheel holds; the rest waits in RocksDB."""
 
+    near_topic_count_max: int = 20_000
+    """How many of them may be of one topic, so that none crowds out the others."""
+
     near_size_max: int = 48 * MIB
     """How many bytes of their records are kept in memory; others are read again."""
 

@@ -66,7 +66,7 @@ class DelayCore(TimerProjection):
         due: list[bytes] = [
             key
             for key in self.horizon.due(self.now_ms(), self._config.fire_count)
-            if key[9:] not in self.claims
+            if key[keys.TIMER_ID_AT :] not in self.claims
         ]
         fired: list[bytes] = []
         queues: dict[tuple[int, int], list[bytes]] = {}
@@ -81,11 +81,11 @@ class DelayCore(TimerProjection):
             message = with_kind(data, RecordKind.NORMAL)
             queues.setdefault((head[4], head[14]), []).append(message)
             fired.append(key)
-            self._fired[key] = data
+            self._fired[key[keys.TIMER_ID_AT :]] = (key, data)
             size += len(data)
         if not fired:
             return None
-        self.claims.update(key[9:] for key in fired)
+        self.claims.update(key[keys.TIMER_ID_AT :] for key in fired)
         return Firing(fired, fire_request(queues, fired))
 
     def _records(self, timers: list[bytes]) -> Iterator[tuple[bytes, bytes | None]]:
@@ -106,9 +106,9 @@ class DelayCore(TimerProjection):
         """Nothing of this was stored: the timers are due again."""
         if isinstance(error, RequestTooLarge):  # the broker's frames are small
             self._fire_size = max(1, min(self._fire_size, error.size_max) // 2)
-        self.release(key[9:] for key in firing.keys)
+        self.release(key[keys.TIMER_ID_AT :] for key in firing.keys)
         for key in firing.keys:
-            self._fired.pop(key, None)
+            self._fired.pop(key[keys.TIMER_ID_AT :], None)
         self.horizon.add_many(firing.keys)
 
     def release(self, claims: Iterable[bytes]) -> None:
@@ -120,9 +120,8 @@ class DelayCore(TimerProjection):
         """A claim was given up: if the timer is pending still, it may fire."""
         event = self.event(event_id)
         if event is not None and event.pending:
-            timer = keys.timer(event.due_ms, event_id)
-            self._fired.pop(timer, None)
-            self.horizon.add(timer)
+            self._fired.pop(event_id, None)
+            self.horizon.add(keys.timer(event.topic_id, event.due_ms, event_id))
 
     # --- questions ------------------------------------------------------------
 
@@ -130,7 +129,7 @@ class DelayCore(TimerProjection):
         """The message of a pending event."""
         if not event.pending:
             return None
-        return self.index.get(keys.timer(event.due_ms, event_id))
+        return self.index.get(keys.timer(event.topic_id, event.due_ms, event_id))
 
     def own_event(self, topic_id: int, key: bytes) -> bytes | None:
         """The id of the event that was put under this key last."""
@@ -192,8 +191,9 @@ def fire_request(
     queues: dict[tuple[int, int], list[bytes]], fired: list[bytes]
 ) -> Append:
     """Messages for their queues and the records that their timers have fired."""
+    entries = [keys.fired_entry(key) for key in fired]
     records = [
-        encode_record(RecordKind.FIRED, body=b"".join(fired[at : at + FIRED_COUNT]))
+        encode_record(RecordKind.FIRED, body=b"".join(entries[at : at + FIRED_COUNT]))
         for at in range(0, len(fired), FIRED_COUNT)
     ]
     runs = [Run(topic, queue, some) for (topic, queue), some in queues.items()]
@@ -206,4 +206,4 @@ def timer_count(record: bytes) -> int:
     """How many timers a record is about: what it costs to apply."""
     if record[4] != RecordKind.FIRED:
         return 1
-    return (len(record) - HEADER_SIZE) // keys.TIMER_SIZE
+    return (len(record) - HEADER_SIZE) // keys.FIRED_SIZE

@@ -2,7 +2,7 @@
 big-endian, so that keys sort as their parts do.
 
     M name                              how far the log has been applied
-    T due_ms u64, event id              a pending timer: its SCHEDULE record
+    T topic u32, due_ms u64, event id   a pending timer: its SCHEDULE record
     E event id                          where an event stands (`event_state.py`)
     K topic u32, key, 0, event id       pending timers by their key
     U topic u32, key                    the event that an own key names
@@ -15,21 +15,37 @@ APPLIED = b"Mapplied"
 U64 = struct.Struct("<Q")
 BIG_U64 = struct.Struct(">Q")
 BIG_U32 = struct.Struct(">I")
-TIMER_KEY = struct.Struct(">cQ16s")
-TIMER_SIZE = TIMER_KEY.size
+TIMER_KEY = struct.Struct(">cIQ16s")
+TIMER_PREFIX_SIZE = 5
+TIMER_ID_AT = 13
+FORMAT = b"Mformat"
+FORMAT_NOW = b"\x02"
+
+FIRED_ENTRY = struct.Struct(">cQ16s")
+"""How the log names a timer that has fired: b"T", due_ms, event id."""
+FIRED_SIZE = FIRED_ENTRY.size
 
 
-def timer(due_ms: int, event_id: bytes) -> bytes:
-    return TIMER_KEY.pack(b"T", due_ms, event_id)
+def timer(topic_id: int, due_ms: int, event_id: bytes) -> bytes:
+    return TIMER_KEY.pack(b"T", topic_id, due_ms, event_id)
 
 
-def timers_until(due_ms: int) -> bytes:
-    """Behind every timer due at `due_ms` or before."""
-    return b"T" + BIG_U64.pack(due_ms + 1)
+def timer_prefix(topic_id: int) -> bytes:
+    """What the keys of all timers of a topic begin with."""
+    return b"T" + BIG_U32.pack(topic_id)
 
 
 def timer_due_ms(key: bytes) -> int:
-    return int(BIG_U64.unpack_from(key, 1)[0])
+    return int(BIG_U64.unpack_from(key, TIMER_PREFIX_SIZE)[0])
+
+
+def timer_topic(key: bytes) -> int:
+    return int(BIG_U32.unpack_from(key, 1)[0])
+
+
+def fired_entry(key: bytes) -> bytes:
+    """A timer's key as a FIRED record names it."""
+    return b"T" + key[TIMER_PREFIX_SIZE:]
 
 
 def event(event_id: bytes) -> bytes:

@@ -7,11 +7,11 @@ from halfpast_core_store.record import decode_record
 from . import keys
 from .core import DelayCore
 from .delay_server import Event, EventPage, EventState, ListEvents
+from .pending_rows import PendingRows, Row
 
 STEP_COUNT = 25
 SCAN_MAX = 5_000
 PAGE_SIZE = 4 * 1024 * 1024
-Row = tuple[bytes, bytes]
 
 
 class Listing:
@@ -27,6 +27,14 @@ class Listing:
         self._request = request
         self._read, start, self._end = scan_plan(request)
         self._start = max(start, request.after)
+        self._pending: PendingRows | None = None
+        if self._read is pending_event:
+            prefixes = core.horizon.prefixes()
+            if request.topic_id:
+                prefixes = [keys.timer_prefix(request.topic_id)]
+            self._pending = PendingRows(
+                core.index, prefixes, self._start, request.due_before_ms
+            )
         self._scanned = 0
         self._size = 0
         self._events: list[Event] = []
@@ -34,9 +42,13 @@ class Listing:
 
     def step(self) -> bool:
         """Look at some more rows; False when the page is complete."""
-        rows = self._core.index.scan(self._start, self._end, STEP_COUNT)
+        if self._pending is not None and not self._pending.ready:
+            self._pending.prime()
+            if not self._pending.ready:
+                return True
+        rows = self._rows()
         for row in rows:
-            self._start = row[0] + b"\0"
+            self._start = self._behind(row[0])
             self._take(row)
             if self._full:
                 break
@@ -44,6 +56,17 @@ class Listing:
         more = self._full or len(rows) == STEP_COUNT
         self._token = self._start if more else b""
         return more and not self._full and self._scanned < SCAN_MAX
+
+    def _rows(self) -> list[Row]:
+        if self._pending is not None:
+            return self._pending.take(STEP_COUNT)
+        return self._core.index.scan(self._start, self._end, STEP_COUNT)
+
+    def _behind(self, key: bytes) -> bytes:
+        """Where a page goes on that ends with this row."""
+        if self._pending is not None:
+            return key[keys.TIMER_PREFIX_SIZE :] + b"\0"
+        return key + b"\0"
 
     def page(self) -> EventPage:
         """What has been found, and where to go on if that is not all."""
@@ -77,12 +100,11 @@ def scan_plan(
         return finished_event, start, keys.finished(request.due_before_ms, b"")
     if request.key is not None and request.topic_id:
         return keyed_event, *keys.by_key_range(request.topic_id, request.key)
-    start = keys.timer(request.due_after_ms, bytes(16))
-    return pending_event, start, keys.timer(request.due_before_ms, bytes(16))
+    return pending_event, keys.BIG_U64.pack(request.due_after_ms) + bytes(16), b""
 
 
 def pending_event(core: DelayCore, row: Row) -> Event | None:
-    event_id = row[0][9:]
+    event_id = row[0][keys.TIMER_ID_AT :]
     event = core.event(event_id)
     return None if event is None else event.public(event_id, row[1])
 

@@ -27,6 +27,7 @@ from .delay_server import EventState, Happening
 from .event_state import StoredEvent, decode_event, encode_delivered, encode_scheduled
 from .horizon import Horizon
 from .lateness import Lateness
+from .upgrade import upgrade
 
 SCHEDULE = int(RecordKind.SCHEDULE)
 
@@ -54,10 +55,11 @@ class TimerProjection:
     """All timers of one Delay Server, as the log has them."""
 
     def __init__(self, index: Index, clock: Clock, config: ChronosConfig) -> None:
+        upgrade(index)
         self.index = index
         self._clock = clock
         self._config = config
-        self.horizon = Horizon(index, config, self.now_ms())
+        self.horizon = Horizon(index, config, self.now_ms(), keys.TIMER_PREFIX_SIZE)
         self.position = int(keys.U64.unpack(index.get(keys.APPLIED) or bytes(8))[0])
         """Everything in the log before this has been applied."""
         self.claims: set[bytes] = set()
@@ -65,8 +67,8 @@ class TimerProjection:
         self.lateness = Lateness()
         self.measures = False
         """Whether firings that are applied are fresh, so that lateness counts."""
-        self._fired: dict[bytes, bytes] = {}
-        """Records of timers that are on their way to the log, by timer key."""
+        self._fired: dict[bytes, tuple[bytes, bytes]] = {}
+        """Keys and records of timers that are on their way to the log, by event."""
         self.scheduled_count = 0
         self.fired_count = 0
         self.cancelled_count = 0
@@ -146,7 +148,7 @@ class TimerProjection:
     ) -> None:
         head = HEADER.unpack_from(data)
         event_id = head[6]
-        timer = keys.TIMER_KEY.pack(b"T", head[8], event_id)
+        timer = keys.TIMER_KEY.pack(b"T", head[4], head[8], event_id)
         key = data[HEADER_SIZE : HEADER_SIZE + head[11]] if head[11] else b""
         batch.put(timer, data)
         fresh.entries.append((b"E" + event_id, encode_scheduled(head, key)))
@@ -162,26 +164,27 @@ class TimerProjection:
     def _apply_fired(
         self, batch: IndexBatch, body: bytes, stored_ms: int, released: list[bytes]
     ) -> None:
-        size = keys.TIMER_SIZE
-        fired = [body[at : at + size] for at in range(0, len(body), size)]
-        changed: list[bytes] = []
-        for key in fired:
-            self.horizon.discard(key)
-            batch.delete(key)
-            self._release(key[9:], released)
-            record = self._fired.pop(key, None)
-            if record is None or HEADER.unpack_from(record)[10] > 1:
-                changed.append(key)
+        changed: list[tuple[int, bytes]] = []
+        entries = list(keys.FIRED_ENTRY.iter_unpack(body))
+        for _, due_ms, event_id in entries:
+            self._release(event_id, released)
+            known = self._fired.pop(event_id, None)
+            if known is None or HEADER.unpack_from(known[1])[10] > 1:
+                changed.append((due_ms, event_id))
             else:
-                self._finish_unchanged(batch, key, record, stored_ms)
+                self._drop_timer(batch, known[0])
+                self._finish_unchanged(batch, *known, stored_ms)
         if changed:
             self._finish_changed(batch, changed, stored_ms)
         if self.measures:
             now_ns = self._clock.now_ns()
-            for key in fired:
-                late_ns = now_ns - keys.timer_due_ms(key) * 1_000_000
-                self.lateness.add(late_ns / 1_000_000)
-        self.fired_count += len(fired)
+            for _, due_ms, _ in entries:
+                self.lateness.add((now_ns - due_ms * 1_000_000) / 1_000_000)
+        self.fired_count += len(entries)
+
+    def _drop_timer(self, batch: IndexBatch, timer: bytes) -> None:
+        self.horizon.discard(timer)
+        batch.delete(timer)
 
     def _finish_unchanged(
         self, batch: IndexBatch, timer: bytes, record: bytes, stored_ms: int
@@ -189,20 +192,20 @@ class TimerProjection:
         """Nothing but this has happened to the event: its record tells all."""
         head = HEADER.unpack_from(record)
         key = record[HEADER_SIZE : HEADER_SIZE + head[11]] if head[11] else b""
-        event_id = timer[9:]
+        event_id = timer[keys.TIMER_ID_AT :]
         batch.put(b"E" + event_id, encode_delivered(head, key, stored_ms))
         batch.put(keys.finished(stored_ms, event_id), b"")
         if key:
             batch.delete(keys.by_key(head[4], key, event_id))
 
     def _finish_changed(
-        self, batch: IndexBatch, timers: list[bytes], stored_ms: int
+        self, batch: IndexBatch, fired: list[tuple[int, bytes]], stored_ms: int
     ) -> None:
-        ids = [timer[9:] for timer in timers]
-        found = self.index.get_many([b"E" + event_id for event_id in ids])
-        for event_id, value in zip(ids, found, strict=True):
+        found = self.index.get_many([b"E" + event_id for _, event_id in fired])
+        for (due_ms, event_id), value in zip(fired, found, strict=True):
             event = None if value is None else decode_event(value)
             if event is not None and event.pending:
+                self._drop_timer(batch, keys.timer(event.topic_id, due_ms, event_id))
                 event.finish(EventState.DELIVERED, stored_ms, Happening.DELIVERED)
                 self._finish(batch, event_id, event)
 
@@ -213,9 +216,8 @@ class TimerProjection:
         event = self.event(record.event_id)
         if event is None or not event.pending:
             return
-        timer = keys.timer(event.due_ms, record.event_id)
-        self.horizon.discard(timer)
-        batch.delete(timer)
+        timer = keys.timer(event.topic_id, event.due_ms, record.event_id)
+        self._drop_timer(batch, timer)
         event.finish(EventState.CANCELLED, stored_ms, Happening.CANCELLED)
         event.version += 1
         self._finish(batch, record.event_id, event)
@@ -238,12 +240,11 @@ class TimerProjection:
         event = self.event(event_id)
         if event is None or not event.pending or event.version >= record.version:
             return
-        old = keys.timer(event.due_ms, event_id)
-        new = keys.timer(record.due_ms, event_id)
+        old = keys.timer(event.topic_id, event.due_ms, event_id)
+        new = keys.timer(event.topic_id, record.due_ms, event_id)
         data = replacement or self.index.get(old)
         assert data is not None, "a pending event has a timer"
-        self.horizon.discard(old)
-        batch.delete(old)
+        self._drop_timer(batch, old)
         data = with_kind(data, RecordKind.SCHEDULE)
         data = with_time(data, record.due_ms, record.version)
         batch.put(new, data)

@@ -94,8 +94,8 @@ def test_a_firing_is_one_fenceable_atomic_request() -> None:
     record = decode_record(runs[SYS_FIRED, 0][0])
     assert record.kind == RecordKind.FIRED
     timers = [
-        keys.timer(START_MS, event_id(1)),
-        keys.timer(START_MS + 1, event_id(2)),
+        keys.FIRED_ENTRY.pack(b"T", START_MS, event_id(1)),
+        keys.FIRED_ENTRY.pack(b"T", START_MS + 1, event_id(2)),
     ]
     assert record.body == b"".join(timers)
 

@@ -1,10 +1,11 @@
 """The near horizon: bounded, and yet no timer is forgotten or loaded twice."""
 
-from tests.unit.chronos_line import START_MS, Line, event_id, schedule_record
+from tests.unit.chronos_line import START_MS, TOPIC, Line, event_id, schedule_record
 
 from halfpast_chronos import keys
 from halfpast_chronos.config import ChronosConfig
 from halfpast_chronos.horizon import SLICE_MIN, SLICE_SIZE, Horizon
+from halfpast_chronos.reach import Reach
 from halfpast_core_store.memory_index import MemoryIndex
 
 SMALL: dict[str, int] = {"near_count_max": 10, "load_count": 3, "fire_count": 4}
@@ -16,7 +17,9 @@ class Timers:
     def __init__(self, **config: int) -> None:
         self.index = MemoryIndex()
         self.config = ChronosConfig(**config)
-        self.horizon = Horizon(self.index, self.config, START_MS)
+        self.horizon = Horizon(
+            self.index, self.config, START_MS, keys.TIMER_PREFIX_SIZE
+        )
 
     def store(self, *timers: bytes, body: bytes = b"") -> None:
         batch = self.index.batch()
@@ -24,6 +27,12 @@ class Timers:
             batch.put(key, body)
         self.index.write(batch)
         self.horizon.add_many(timers)
+
+    def restart(self) -> None:
+        """Nothing is in memory any more."""
+        self.horizon = Horizon(
+            self.index, self.config, START_MS, keys.TIMER_PREFIX_SIZE
+        )
 
     def fire(self, key: bytes) -> None:
         """The timer is gone from the index and from the wheel."""
@@ -46,7 +55,7 @@ class Timers:
 
 
 def timer(number: int, after_ms: int = 0) -> bytes:
-    return keys.timer(START_MS + after_ms, event_id(number))
+    return keys.timer(TOPIC, START_MS + after_ms, event_id(number))
 
 
 def test_the_wheel_is_bounded_by_count() -> None:
@@ -54,7 +63,7 @@ def test_the_wheel_is_bounded_by_count() -> None:
     timers.store(*[timer(n) for n in range(1000)])
     while timers.horizon.load(START_MS):
         pass
-    assert len(timers.horizon) <= 10 + 3
+    assert len(timers.horizon) <= 2 * 10
     assert timers.take_all(START_MS) == [timer(n) for n in range(1000)]
 
 
@@ -109,10 +118,10 @@ def test_a_drop_under_way_is_not_begun_anew_with_each_new_timer() -> None:
     lists = 0
     draw_back = timers.horizon._draw_back  # pyright: ignore[reportPrivateUsage]
 
-    def counted() -> None:
+    def counted(reach: Reach) -> None:
         nonlocal lists
         lists += 1
-        draw_back()
+        draw_back(reach)
 
     timers.horizon._draw_back = counted  # type: ignore[method-assign]
     for number in range(2100):
@@ -133,7 +142,8 @@ def test_drawing_back_never_moves_the_horizon_forward() -> None:
     for key in near:
         timers.fire(key)
     # Only what is yet to be dropped is in the wheel; its middle is far away.
-    timers.horizon._draw_back()  # pyright: ignore[reportPrivateUsage]
+    reach = timers.horizon._reach_of(behind)  # pyright: ignore[reportPrivateUsage]
+    timers.horizon._draw_back(reach)  # pyright: ignore[reportPrivateUsage]
     assert behind in timers.take_all(START_MS + 2000)
 
 
@@ -200,6 +210,7 @@ def test_large_timers_are_loaded_few_at_a_time() -> None:
     timers = Timers(near_count_max=10_000, load_count=2_000)
     body = bytes(SLICE_SIZE // SLICE_MIN)
     timers.store(*[timer(n) for n in range(300)], body=body)
+    timers.restart()
     sizes: list[int] = []
     more = True
     while more:
@@ -213,6 +224,7 @@ def test_large_timers_are_loaded_few_at_a_time() -> None:
 def test_small_timers_are_soon_loaded_many_at_a_time() -> None:
     timers = Timers(near_count_max=10_000, load_count=200)
     timers.store(*[timer(n) for n in range(1000)], body=bytes(300))
+    timers.restart()
     slices = 0
     while timers.horizon.load(START_MS):
         slices += 1
@@ -224,6 +236,7 @@ def test_timers_of_a_bigger_key_than_the_horizon_are_loaded_later() -> None:
     record = schedule_record(1, START_MS)
     timers = Timers(load_count=2)
     timers.store(*[timer(n) for n in range(5)], body=record)
+    timers.restart()
     timers.horizon.load(START_MS)
     assert not timers.horizon.add(timer(4))
     assert timers.take_all(START_MS) == [timer(n) for n in range(5)]

@@ -112,10 +112,10 @@ def test_a_page_looks_at_a_bounded_number_of_rows(
 ) -> None:
     monkeypatch.setattr(listing, "SCAN_MAX", 10)
     monkeypatch.setattr(listing, "STEP_COUNT", 5)
-    request = ListEvents(topic_id=TOPIC, limit=100)
+    request = ListEvents(tag=b"even", limit=100)
     sizes = [len(page) for page in pages(line, request)]
     assert len(sizes) == 4
-    assert sum(sizes) == 10
+    assert sum(sizes) == 15
     empty = list_events(line.core, ListEvents(tag=b"none"))
     assert empty.events == []
     assert empty.next_token

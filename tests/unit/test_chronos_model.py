@@ -177,7 +177,7 @@ class DelayMachine(RuleBasedStateMachine):
         self.line.append(request)
         if isinstance(sent, Firing):
             for key in sent.keys:
-                event = self.model.events[number_of(key[9:])]
+                event = self.model.events[number_of(key[-16:])]
                 assert event.state == EventState.SCHEDULED, "fired after its end"
                 assert event.due_ms == due_of(key), "fired at a time it has not"
                 event.state = EventState.DELIVERED
@@ -245,7 +245,7 @@ class DelayMachine(RuleBasedStateMachine):
             assert found == (wanted.state, wanted.due_ms, wanted.version), number
         timers = self.line.index.scan(b"T", b"U", 100_000)
         pending = sorted((self.model.events[n].due_ms, n) for n in self.model.pending())
-        assert [(due_of(k), number_of(k[9:])) for k, _ in timers] == pending
+        assert [(due_of(k), number_of(k[-16:])) for k, _ in timers] == pending
 
     def teardown(self) -> None:
         """Nobody is forgotten: by and by every pending timer fires."""
@@ -280,7 +280,7 @@ class DelayMachine(RuleBasedStateMachine):
 
 
 def due_of(key: bytes) -> int:
-    return int.from_bytes(key[1:9], "big")
+    return keys.timer_due_ms(key)
 
 
 def test_the_core_agrees_with_the_model() -> None:
@@ -300,8 +300,9 @@ class SkippingMachine(DelayMachine):
         def load(now_ms: int) -> bool:
             more = Horizon.load(horizon, now_ms)
             if more:
-                end = max(horizon._end, keys.timers_until(now_ms))  # pyright: ignore[reportPrivateUsage]
-                horizon._end = end  # pyright: ignore[reportPrivateUsage]
+                for reach in horizon._reaches.values():  # pyright: ignore[reportPrivateUsage]
+                    until = reach.prefix + keys.BIG_U64.pack(now_ms + 1)
+                    reach.end = max(reach.end, until)
             return more
 
         horizon.load = load  # type: ignore[method-assign]

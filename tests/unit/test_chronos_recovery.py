@@ -193,7 +193,7 @@ def test_records_of_other_kinds_are_left_alone() -> None:
     line.append_records([encode_record(RecordKind.OP), encode_record(99)])
     line.follow()
     assert line.core.position == line.log_end
-    assert set(line.index.contents()) == {keys.APPLIED}
+    assert set(line.index.contents()) == {keys.APPLIED, keys.FORMAT}
 
 
 def test_records_about_unknown_events_change_nothing() -> None:
@@ -202,11 +202,14 @@ def test_records_about_unknown_events_change_nothing() -> None:
         [
             encode_record(RecordKind.CANCEL, event_id=event_id(1)),
             encode_record(RecordKind.RESCHEDULE, event_id=event_id(1), version=2),
-            encode_record(RecordKind.FIRED, body=keys.timer(START_MS, event_id(1))),
+            encode_record(
+                RecordKind.FIRED,
+                body=keys.FIRED_ENTRY.pack(b"T", START_MS, event_id(1)),
+            ),
         ]
     )
     line.follow()
-    assert set(line.index.contents()) == {keys.APPLIED}
+    assert set(line.index.contents()) == {keys.APPLIED, keys.FORMAT}
 
 
 def test_a_new_core_continues_where_the_index_stands() -> None:

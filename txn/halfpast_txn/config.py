@@ -21,6 +21,9 @@ class TxnConfig:
     near_count_max: int = 100_000
     """How many of them the wheel holds; the rest waits in RocksDB."""
 
+    near_topic_count_max: int = 100_000
+    """The same: to the wheel, all of them are of one topic."""
+
     near_size_max: int = 0
     """Kept for the wheel: a check-back has no record of its own."""
 

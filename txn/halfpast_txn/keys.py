@@ -12,16 +12,22 @@ are big-endian, so that keys sort as their parts do.
 
 import struct
 
-from halfpast_chronos import keys as timer_keys
-
 APPLIED = b"Mapplied"
 U64 = struct.Struct("<Q")
 BIG_U64 = struct.Struct(">Q")
 MESSAGE = struct.Struct(">c16sH")
 
-timer = timer_keys.timer
-timer_due_ms = timer_keys.timer_due_ms
+TIMER = struct.Struct(">cQ16s")
+TIMER_PREFIX_SIZE = 1
 TIMER_ID_AT = 9
+
+
+def timer(due_ms: int, transaction_id: bytes) -> bytes:
+    return TIMER.pack(b"T", due_ms, transaction_id)
+
+
+def timer_due_ms(key: bytes) -> int:
+    return int(BIG_U64.unpack_from(key, TIMER_PREFIX_SIZE)[0])
 
 
 def message(transaction_id: bytes, index: int) -> bytes:

@@ -69,7 +69,7 @@ class TransactionProjection:
         self.index = index
         self._clock = clock
         self._config = config
-        self.horizon = Horizon(index, config, self.now_ms())
+        self.horizon = Horizon(index, config, self.now_ms(), keys.TIMER_PREFIX_SIZE)
         self.position = int(keys.U64.unpack(index.get(keys.APPLIED) or bytes(8))[0])
         """Everything in the log before this has been applied."""
         self.claims: set[bytes] = set()
