@@ -201,6 +201,8 @@ class DelayService:
             self._fail(error)
 
     def _fire_or_wait(self) -> None:
+        if self._core.horizon.collect(self._core.now_ms()) and self._live:
+            self._loop.call_soon(self._fire_due)  # whose turn it is must be known
         if not self._may_fire():
             return
         firing = self._core.fire()
@@ -369,6 +371,7 @@ class DelayService:
         while True:
             await asyncio.sleep(0.5)
             await self._forget_all()
+            self._core.horizon.forget_idle()
             await self._load_all()
             self._fire_due()
             if self._loop.time() - flushed_at >= flush_after:
