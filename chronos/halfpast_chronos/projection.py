@@ -5,7 +5,7 @@ order of the log. Applying is idempotent, since the index may be behind what it 
 when the process died.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from halfpast_core_store.broker import FollowedFrame
@@ -51,6 +51,21 @@ class Fresh:
         self.records.append(record)
 
 
+@dataclass(slots=True)
+class Step:
+    """What applying a record may add to: the batch that is being written, the timers
+    that are new in it, and the claims that it releases."""
+
+    batch: IndexBatch
+    stored_ms: int
+    fresh: Fresh
+    released: list[bytes]
+
+
+Apply = Callable[[Step, Record, bytes], None]
+"""Applies one record, given decoded and as bytes."""
+
+
 class TimerProjection:
     """All timers of one Delay Server, as the log has them."""
 
@@ -69,6 +84,13 @@ class TimerProjection:
         """Whether firings that are applied are fresh, so that lateness counts."""
         self._fired: dict[bytes, tuple[bytes, bytes]] = {}
         """Keys and records of timers that are on their way to the log, by event."""
+        self.appliers: dict[int, Apply] = {
+            RecordKind.FIRED: self._apply_fired,
+            RecordKind.CANCEL: self._apply_cancel,
+            RecordKind.RESCHEDULE: self._apply_move,
+            RecordKind.REPLACE: self._apply_move,
+        }
+        """How each kind of record changes the state; others are left alone."""
         self.scheduled_count = 0
         self.fired_count = 0
         self.cancelled_count = 0
@@ -103,31 +125,16 @@ class TimerProjection:
                 continue
             # The others read what has been written before, so write that now.
             batch = self._write(batch, fresh)
-            self._apply_other(batch, data, frame.stored_ms, fresh, released)
-            batch = self._write(batch, fresh)
+            apply = self.appliers.get(data[4])
+            if apply is not None:
+                step = Step(batch, frame.stored_ms, fresh, released)
+                apply(step, decode_record(data), data)
+                batch = self._write(batch, fresh)
         if stop >= len(frame.records):
             batch.put(keys.APPLIED, keys.U64.pack(frame.end))
             self.position = frame.end
         self._write(batch, fresh)
         return released
-
-    def _apply_other(
-        self,
-        batch: IndexBatch,
-        data: bytes,
-        stored_ms: int,
-        fresh: Fresh,
-        released: list[bytes],
-    ) -> None:
-        record = decode_record(data)
-        if record.kind == RecordKind.FIRED:
-            self._apply_fired(batch, record.body, stored_ms, released)
-        elif record.kind == RecordKind.CANCEL:
-            self._apply_cancel(batch, record, stored_ms, released)
-        elif record.kind == RecordKind.RESCHEDULE:
-            self._apply_move(batch, record, None, stored_ms, fresh, released)
-        elif record.kind == RecordKind.REPLACE:
-            self._apply_move(batch, record, data, stored_ms, fresh, released)
 
     def _write(self, batch: IndexBatch, fresh: Fresh) -> IndexBatch:
         put = batch.put
@@ -158,16 +165,15 @@ class TimerProjection:
             if head[2] & RecordFlag.UPSERT:
                 own = keys.own_key(head[4], key)
                 batch.put(own, event_id)
-                self._release(own, released)
+                self.unclaim(own, released)
         self.scheduled_count += 1
 
-    def _apply_fired(
-        self, batch: IndexBatch, body: bytes, stored_ms: int, released: list[bytes]
-    ) -> None:
+    def _apply_fired(self, step: Step, record: Record, _: bytes) -> None:
+        batch, stored_ms = step.batch, step.stored_ms
         changed: list[tuple[int, bytes]] = []
-        entries = list(keys.FIRED_ENTRY.iter_unpack(body))
+        entries = list(keys.FIRED_ENTRY.iter_unpack(record.body))
         for _, due_ms, event_id in entries:
-            self._release(event_id, released)
+            self.unclaim(event_id, step.released)
             known = self._fired.pop(event_id, None)
             if known is None or HEADER.unpack_from(known[1])[10] > 1:
                 changed.append((due_ms, event_id))
@@ -209,52 +215,43 @@ class TimerProjection:
                 event.finish(EventState.DELIVERED, stored_ms, Happening.DELIVERED)
                 self._finish(batch, event_id, event)
 
-    def _apply_cancel(
-        self, batch: IndexBatch, record: Record, stored_ms: int, released: list[bytes]
-    ) -> None:
-        self._release(record.event_id, released)
+    def _apply_cancel(self, step: Step, record: Record, _: bytes) -> None:
+        self.unclaim(record.event_id, step.released)
         event = self.event(record.event_id)
         if event is None or not event.pending:
             return
         timer = keys.timer(event.topic_id, event.due_ms, record.event_id)
-        self._drop_timer(batch, timer)
-        event.finish(EventState.CANCELLED, stored_ms, Happening.CANCELLED)
+        self._drop_timer(step.batch, timer)
+        event.finish(EventState.CANCELLED, step.stored_ms, Happening.CANCELLED)
         event.version += 1
-        self._finish(batch, record.event_id, event)
+        self._finish(step.batch, record.event_id, event)
         self.cancelled_count += 1
 
-    def _apply_move(
-        self,
-        batch: IndexBatch,
-        record: Record,
-        replacement: bytes | None,
-        stored_ms: int,
-        fresh: Fresh,
-        released: list[bytes],
-    ) -> None:
-        """A timer gets another time, and with `replacement` another content."""
-        event_id = record.event_id
-        self._release(event_id, released)
-        if replacement is not None:
-            self._release(keys.own_key(record.topic_id, record.key), released)
+    def _apply_move(self, step: Step, record: Record, data: bytes) -> None:
+        """A timer gets another time, and by a REPLACE another content."""
+        batch, event_id = step.batch, record.event_id
+        replaces = record.kind == RecordKind.REPLACE
+        self.unclaim(event_id, step.released)
+        if replaces:
+            self.unclaim(keys.own_key(record.topic_id, record.key), step.released)
         event = self.event(event_id)
         if event is None or not event.pending or event.version >= record.version:
             return
         old = keys.timer(event.topic_id, event.due_ms, event_id)
         new = keys.timer(event.topic_id, record.due_ms, event_id)
-        data = replacement or self.index.get(old)
-        assert data is not None, "a pending event has a timer"
+        content = data if replaces else self.index.get(old)
+        assert content is not None, "a pending event has a timer"
         self._drop_timer(batch, old)
-        data = with_kind(data, RecordKind.SCHEDULE)
-        data = with_time(data, record.due_ms, record.version)
-        batch.put(new, data)
-        fresh.add(new, data)
+        content = with_kind(content, RecordKind.SCHEDULE)
+        content = with_time(content, record.due_ms, record.version)
+        batch.put(new, content)
+        step.fresh.add(new, content)
         if event.key:
             by_key = keys.by_key(event.topic_id, event.key, event_id)
             batch.put(by_key, keys.U64.pack(record.due_ms))
         event.due_ms = record.due_ms
         event.version = record.version
-        event.happened(stored_ms, happening_of(record))
+        event.happened(step.stored_ms, happening_of(record))
         batch.put(keys.event(event_id), event.encode())
 
     def _finish(self, batch: IndexBatch, event_id: bytes, event: StoredEvent) -> None:
@@ -263,7 +260,8 @@ class TimerProjection:
         if event.key:
             batch.delete(keys.by_key(event.topic_id, event.key, event_id))
 
-    def _release(self, claim: bytes, released: list[bytes]) -> None:
+    def unclaim(self, claim: bytes, released: list[bytes]) -> None:
+        """A claim's record is applied."""
         if claim in self.claims:
             self.claims.discard(claim)
             released.append(claim)

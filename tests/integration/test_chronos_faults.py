@@ -134,7 +134,7 @@ async def test_a_late_refusal_of_a_former_role_releases_no_new_claim(
         (event_id,) = await rig.schedule(now_ms())
         await broker.held(1)
         broker.closed = 1
-        rig.service._lose()  # pyright: ignore[reportPrivateUsage]
+        rig.service._standing.lose()  # pyright: ignore[reportPrivateUsage]
         await broker.held(2)  # the role was taken anew, and the timer fires anew
         broker.gates[0].set_exception(Overloaded("system"))
         await asyncio.sleep(0.3)
@@ -166,7 +166,7 @@ async def test_a_broker_that_is_away_for_a_while(
 ) -> None:
     async with gated(tmp_path) as (rig, broker):
         broker.broken = error
-        await until(lambda: not rig.service._live)  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: not rig.service._standing.live)  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(type(error)):
             await rig.delay.cancel(Cancel(rig.fresh_id()))
         (event_id,) = await rig.schedule(now_ms())

@@ -43,6 +43,8 @@ CORES = {
         "sync_thread.py",
     ],
     "chronos/halfpast_chronos": [
+        "decider.py",
+        "firer.py",
         "real_*.py",
         "service.py",
         "tick.py",
