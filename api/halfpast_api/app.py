@@ -31,11 +31,20 @@ from halfpast_api.pull import PullHandlers
 from halfpast_api.router import Route, Router
 from halfpast_api.topic_admin import TopicAdminHandlers
 from halfpast_api.topic_directory import TopicDirectory
+from halfpast_api.transactions.batch import BeginBatchHandlers
+from halfpast_api.transactions.begin import BeginHandlers
+from halfpast_api.transactions.checks import CheckHandlers
+from halfpast_api.transactions.listing import ListingHandlers
+from halfpast_api.transactions.outcomes import OutcomeHandlers
+from halfpast_api.transactions.producer_groups import ProducerGroupHandlers
 from halfpast_api.watchdog import Watchdog
 from halfpast_chronos.delay_server import DelayServer
 from halfpast_core_store.broker import Broker
+from halfpast_txn.address_rules import AllowList
+from halfpast_txn.transactions import Transactions
 
 _BACKLOG: Final = 1024
+_SOURCE: Final = Source(lambda: uuid_utils.uuid7().bytes, time.time_ns)
 
 
 class RunningApi:
@@ -52,7 +61,11 @@ class RunningApi:
 
 
 async def start_api(
-    broker: Broker, delay: DelayServer, metadata: MetadataStore, config: ApiConfig
+    broker: Broker,
+    delay: DelayServer,
+    transactions: Transactions,
+    metadata: MetadataStore,
+    config: ApiConfig,
 ) -> RunningApi:
     """Serve HTTP at `config.host` and `config.port`. Raises OSError if that is taken.
 
@@ -64,7 +77,7 @@ async def start_api(
         )
         await cache.start()
         stack.push_async_callback(cache.stop)
-        server = _Server(broker, delay, metadata, cache, config)
+        server = _Server(broker, delay, transactions, metadata, cache, config)
         stack.push_async_callback(server.stop)
         port = await server.start()
         host = f"[{config.host}]" if ":" in config.host else config.host
@@ -79,6 +92,7 @@ class _Server:
         self,
         broker: Broker,
         delay: DelayServer,
+        transactions: Transactions,
         metadata: MetadataStore,
         cache: MetadataCache,
         config: ApiConfig,
@@ -87,12 +101,18 @@ class _Server:
         self._polls = LongPolls()
         self._watchdog = Watchdog(config.connections)
         self._receiver = BodyReceiver(config.bodies, config.connections)
-        table = list(self._routes(broker, delay, metadata, cache))
+        directory = TopicDirectory(broker, cache, config)
+        table = [
+            *self._event_routes(broker, delay, transactions, directory, cache),
+            *self._transaction_routes(broker, transactions, directory, cache),
+            *self._admin_routes(broker, metadata, directory, cache),
+        ]
         http = HttpMetrics((route.method, route.template) for route in table)
         exposition = Exposition(http)
         health = HealthHandlers(
             broker,
             delay,
+            transactions,
             cache,
             config.ready_timeout_s,
             exposition,
@@ -105,34 +125,68 @@ class _Server:
         self._runner: web.ServerRunner | None = None
         self._site: web.BaseSite | None = None
 
-    def _routes(
+    def _event_routes(
         self,
         broker: Broker,
         delay: DelayServer,
-        metadata: MetadataStore,
+        transactions: Transactions,
+        directory: TopicDirectory,
         cache: MetadataCache,
     ) -> Iterable[Route]:
         limits = self._config.bodies
         depth_max = limits.depth_max
-        directory = TopicDirectory(broker, cache, self._config)
-        source = Source(lambda: uuid_utils.uuid7().bytes, time.time_ns)
         yield from routes.publish_routes(
-            PublishHandlers(broker, delay, directory, source, depth_max),
-            BatchHandlers(broker, directory, source, limits),
+            PublishHandlers(broker, delay, directory, _SOURCE, depth_max),
+            BatchHandlers(broker, directory, _SOURCE, limits),
             limits,
         )
         yield from routes.event_routes(
-            EventHandlers(broker, delay, directory, cache, depth_max=depth_max), limits
+            EventHandlers(
+                broker, delay, transactions, directory, cache, depth_max=depth_max
+            ),
+            limits,
         )
         yield from routes.consume_routes(
             ConsumeHandlers(broker, directory, cache, self._polls),
             PullHandlers(broker, directory, self._polls),
             limits,
         )
+
+    def _transaction_routes(
+        self,
+        broker: Broker,
+        transactions: Transactions,
+        directory: TopicDirectory,
+        cache: MetadataCache,
+    ) -> Iterable[Route]:
+        limits, bodies = self._config.transactions, self._config.bodies
+        yield from routes.transaction_routes(
+            BeginHandlers(
+                broker, transactions, directory, cache, _SOURCE, limits, bodies
+            ),
+            BeginBatchHandlers(broker, directory, cache, _SOURCE, limits, bodies),
+            OutcomeHandlers(transactions),
+            ListingHandlers(transactions, directory),
+            CheckHandlers(transactions, self._polls),
+            bodies,
+        )
+
+    def _admin_routes(
+        self,
+        broker: Broker,
+        metadata: MetadataStore,
+        directory: TopicDirectory,
+        cache: MetadataCache,
+    ) -> Iterable[Route]:
+        limits = self._config.bodies
         yield from routes.admin_routes(
             TopicAdminHandlers(broker, metadata, cache, directory),
             GroupAdminHandlers(broker, metadata, cache),
             limits,
+        )
+        allow_list = AllowList.parse(self._config.check_allow)
+        yield from routes.producer_group_routes(
+            ProducerGroupHandlers(metadata, allow_list), limits
         )
 
     async def start(self) -> int:

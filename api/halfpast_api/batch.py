@@ -23,22 +23,15 @@ from halfpast_api.encoding import (
 )
 from halfpast_api.event_body import BatchBody, BatchEventBody, LooseBatchBody
 from halfpast_api.idempotency import REPLAYED, dedup_of, seed_of
-from halfpast_api.problems import (
-    FieldProblem,
-    Problem,
-    Refusal,
-    as_refusal,
-    problem_of,
-    refuse_field,
-)
+from halfpast_api.problems import Problem, Refusal, refuse_field
 from halfpast_api.publish import Source
 from halfpast_api.reading import Format, Reader
+from halfpast_api.refusals import problem_in_list, refuse_all
 from halfpast_api.times import render_instant
 from halfpast_api.topic_directory import Topic, TopicDirectory
 from halfpast_core_store.broker import Append, Broker
 
 _COUNT_BEFORE_DECODING: Final = 1024 * 1024  # bytes
-_ERRORS_MAX: Final = 100
 _astuple = msgspec.structs.astuple
 
 
@@ -89,7 +82,9 @@ class BatchHandlers:
         batch.wrong = Wrong(wrong, batch.wrong.events)
         encoded = _encode(batch, topics, seed, call.form)
         if batch.is_atomic and encoded.refusals:
-            raise _refuse_all(encoded.refusals)
+            count = len(encoded.refusals)
+            why = f"the batch is atomic and {count} of its events cannot be"
+            raise refuse_all(encoded.refusals, "/events", why)
         extra: list[tuple[str, str]] = []
         if encoded.runs:
             durable = any(topic.is_durable for topic in topics.values())
@@ -179,27 +174,5 @@ def _results(encoded: Encoded, seed: Seed) -> list[BatchItemView]:
 
 
 def _refused(index: int, error: Exception) -> BatchItemView:
-    refusal = as_refusal(error)
-    if refusal is None:
-        raise error
-    problem = problem_of(refusal)
+    problem = problem_in_list(error)
     return BatchItemView(index, problem.status, problem=problem)
-
-
-def _refuse_all(refusals: Mapping[int, Exception]) -> Exception:
-    """One problem for an atomic batch, pointing to all that is wrong in it."""
-    errors: list[FieldProblem] = []
-    for index, error in refusals.items():
-        refusal = as_refusal(error)
-        if refusal is None:
-            return error
-        at = refusal.under(f"/events/{index}")
-        errors += at.errors or [FieldProblem(f"/events/{index}", refusal.detail)]
-    first = as_refusal(refusals[min(refusals)])
-    assert first is not None
-    return Refusal(
-        first.code,
-        f"nothing was stored, since the batch is atomic and {len(refusals)} of its "
-        f"events cannot be: {first.detail}",
-        errors[:_ERRORS_MAX],
-    )

@@ -15,6 +15,7 @@ from halfpast_api import (
     cli_groups,
     cli_serve,
     cli_tail,
+    cli_tx,
 )
 from halfpast_api.cli_output import AsJson, print_json, print_line
 
@@ -62,7 +63,15 @@ def main() -> None:
     app()
 
 
-for module in (cli_serve, cli_events, cli_tail, cli_groups, cli_doctor, cli_bench):
+for module in (
+    cli_serve,
+    cli_events,
+    cli_tail,
+    cli_groups,
+    cli_tx,
+    cli_doctor,
+    cli_bench,
+):
     module.register(app)
 
 if __name__ == "__main__":

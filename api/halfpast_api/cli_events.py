@@ -78,7 +78,7 @@ def publish(
             read_data(data, kind),
             key=key,
             tag=tag,
-            properties=dict(_property(text) for text in properties or []),
+            properties=dict(read_property(text) for text in properties or []),
             deliver_at=None if at is None else parse_moment(at),
             delay=None if delay is None else parse_span(delay),
             idempotency_key=idempotency_key,
@@ -240,7 +240,8 @@ def read_data(text: str | None, kind: DataKind) -> object:
         raise ValueError("DATA is neither JSON nor text; use --as bytes") from None
 
 
-def _property(text: str) -> tuple[str, str]:
+def read_property(text: str) -> tuple[str, str]:
+    """NAME=VALUE. Raises ValueError for anything else."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise ValueError(f"--property {text!r} must be NAME=VALUE")

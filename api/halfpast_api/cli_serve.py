@@ -1,4 +1,4 @@
-"""dev, up, broker, chronos, api: the commands that run the suite.
+"""dev, up, broker, chronos, txn, api: the commands that run the suite.
 
 What is rarely changed has no option but an environment variable, named after its
 field in the config dataclasses: see `environment.py`.
@@ -6,83 +6,39 @@ field in the config dataclasses: see `environment.py`.
 
 import ipaddress
 import os
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from halfpast_api.cli_output import (
-    FOLDER_UNUSABLE,
-    INTERRUPTED,
-    REFUSED,
-    STORE_FAILED,
-    USAGE,
-    AsJson,
-    CommandFailed,
-    print_failure,
-    print_json,
-    print_line,
+from halfpast_api.cli_output import USAGE, AsJson, CommandFailed
+from halfpast_api.cli_serve_options import (
+    DATA,
+    DEV_CHECK_ALLOW,
+    HOST,
+    PORT,
+    Broker,
+    CheckAllow,
+    Chronos,
+    Data,
+    Host,
+    Metadata,
+    Port,
+    Txn,
+    UnsafeOpen,
 )
+from halfpast_api.cli_serving import announce, serve, tell_ready
 
 if TYPE_CHECKING:
     from halfpast_api.config import ApiConfig
-    from halfpast_api.processes import Places
-
-Data = Annotated[
-    Path, typer.Option("--data", envvar="HALFPAST_DATA", help="The data folder.")
-]
-Host = Annotated[
-    str, typer.Option("--host", envvar="HALFPAST_HOST", help="Where HTTP listens.")
-]
-Port = Annotated[
-    int,
-    typer.Option("--port", envvar="HALFPAST_PORT", min=0, max=65535, help="0: any."),
-]
-Broker = Annotated[
-    str | None,
-    typer.Option(
-        "--broker",
-        envvar="HALFPAST_BROKER",
-        help="The broker's address: unix:PATH or tcp:HOST:PORT.",
-        show_default="unix:DATA/run/broker.sock",
-    ),
-]
-Chronos = Annotated[
-    str | None,
-    typer.Option(
-        "--chronos",
-        envvar="HALFPAST_CHRONOS",
-        help="The Delay Server's address.",
-        show_default="unix:DATA/run/chronos.sock",
-    ),
-]
-Metadata = Annotated[
-    str | None,
-    typer.Option(
-        "--metadata",
-        envvar="HALFPAST_METADATA",
-        help="The metadata database: sqlite:///PATH or postgresql://…",
-        show_default="sqlite:///DATA/metadata.sqlite",
-    ),
-]
-UnsafeOpen = Annotated[
-    bool,
-    typer.Option(
-        "--unsafe-open",
-        envvar="HALFPAST_UNSAFE_OPEN",
-        help="Listen beyond this machine although nobody is asked for a key.",
-    ),
-]
-DATA = Path(".halfpast")
-HOST = "127.0.0.1"
-PORT = 7080
+    from halfpast_chronos.config import ChronosConfig
+    from halfpast_core_store.config import StoreConfig
+    from halfpast_txn.address_rules import AllowList
+    from halfpast_txn.config import TxnConfig
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (dev, up, broker, chronos, api):
+    for command in (dev, up, broker, chronos, txn, api):
         app.command()(command)
 
 
@@ -90,29 +46,33 @@ def dev(
     data: Data = DATA,
     host: Host = HOST,
     port: Port = PORT,
+    check_allow: CheckAllow = DEV_CHECK_ALLOW,
     unsafe_open: UnsafeOpen = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run everything in one process, to develop against."""
+    """Run everything in one process, to develop against.
+
+    Check-backs may go to this machine itself, unless --check-allow says otherwise.
+    """
 
     def start() -> None:
         check_host(host, unsafe_open)
-        from halfpast_api.environment import configured
-        from halfpast_api.processes import Places, run_dev
-        from halfpast_chronos.config import ChronosConfig
-        from halfpast_core_store.config import StoreConfig
+        from halfpast_api.places import Places
+        from halfpast_api.processes import run_dev
 
         places = Places.below(data)
         note = _OPEN_NOTE if unsafe_open else _DEV_NOTE
         run_dev(
             places,
-            configured(StoreConfig, "HALFPAST_STORE_", os.environ),
-            configured(ChronosConfig, "HALFPAST_CHRONOS_", os.environ),
-            _api_config(host, port),
-            lambda address: _announce(address, places, note, as_json=as_json),
+            _store_config(),
+            _chronos_config(),
+            _txn_config(),
+            read_allow(check_allow),
+            _api_config(host, port, check_allow),
+            lambda address: announce(address, places.data, note, as_json=as_json),
         )
 
-    _serve(start, as_json=as_json)
+    serve(start, data, as_json=as_json)
 
 
 def up(
@@ -120,44 +80,51 @@ def up(
     host: Host = HOST,
     port: Port = PORT,
     metadata: Metadata = None,
+    check_allow: CheckAllow = "",
     unsafe_open: UnsafeOpen = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run broker, chronos and api as processes of their own, and keep them running."""
+    """Run each service as a process of its own, and keep them running.
+
+    They are broker, chronos, txn and api.
+    """
 
     def start() -> None:
         check_host(host, unsafe_open)
-        from halfpast_api.processes import Places
-        from halfpast_api.suite import run_suite
+        from halfpast_api.places import Places
+        from halfpast_api.suite import Entrance, run_suite
 
+        # The processes read these themselves; here a bad one is told once.
+        for read_config in (_store_config, _chronos_config, _txn_config):
+            read_config()
+        read_allow(check_allow)
+        config = _api_config(host, port, check_allow)
         places = Places.below(data, metadata=metadata)
         note = _OPEN_NOTE if unsafe_open else _UP_NOTE
         run_suite(
             places,
-            host,
-            port,
-            lambda address: _announce(address, places, note, as_json=as_json),
+            Entrance(host=host, port=port, reuse_port=config.reuse_port),
+            check_allow,
+            lambda address: announce(address, places.data, note, as_json=as_json),
         )
 
-    _serve(start, as_json=as_json)
+    serve(start, data, as_json=as_json)
 
 
 def broker(data: Data = DATA, address: Broker = None, as_json: AsJson = False) -> None:
     """Run the store alone."""
 
     def start() -> None:
-        from halfpast_api.environment import configured
-        from halfpast_api.processes import Places, run_broker
-        from halfpast_core_store.config import StoreConfig
+        from halfpast_api.places import Places
+        from halfpast_api.processes import run_broker
 
-        config = configured(StoreConfig, "HALFPAST_STORE_", os.environ)
         run_broker(
             Places.below(data, broker=address),
-            config,
-            lambda address: _ready("broker", address, as_json=as_json),
+            _store_config(),
+            lambda address: tell_ready("broker", address, as_json=as_json),
         )
 
-    _serve(start, as_json=as_json)
+    serve(start, data, as_json=as_json)
 
 
 def chronos(
@@ -169,18 +136,40 @@ def chronos(
     """Run the Delay Server alone."""
 
     def start() -> None:
-        from halfpast_api.environment import configured
-        from halfpast_api.processes import Places, run_chronos
-        from halfpast_chronos.config import ChronosConfig
+        from halfpast_api.places import Places
+        from halfpast_api.processes import run_chronos
 
-        config = configured(ChronosConfig, "HALFPAST_CHRONOS_", os.environ)
         run_chronos(
             Places.below(data, broker=broker, chronos=address),
-            config,
-            lambda address: _ready("chronos", address, as_json=as_json),
+            _chronos_config(),
+            lambda address: tell_ready("chronos", address, as_json=as_json),
         )
 
-    _serve(start, as_json=as_json)
+    serve(start, data, as_json=as_json)
+
+
+def txn(
+    data: Data = DATA,
+    broker: Broker = None,
+    address: Txn = None,
+    metadata: Metadata = None,
+    check_allow: CheckAllow = "",
+    as_json: AsJson = False,
+) -> None:
+    """Run the transaction service alone."""
+
+    def start() -> None:
+        from halfpast_api.places import Places
+        from halfpast_api.processes import run_txn
+
+        run_txn(
+            Places.below(data, broker=broker, transactions=address, metadata=metadata),
+            _txn_config(),
+            read_allow(check_allow),
+            lambda address: tell_ready("txn", address, as_json=as_json),
+        )
+
+    serve(start, data, as_json=as_json)
 
 
 def api(
@@ -189,7 +178,9 @@ def api(
     port: Port = PORT,
     broker: Broker = None,
     chronos: Chronos = None,
+    txn: Txn = None,
     metadata: Metadata = None,
+    check_allow: CheckAllow = "",
     unsafe_open: UnsafeOpen = False,
     as_json: AsJson = False,
 ) -> None:
@@ -197,15 +188,20 @@ def api(
 
     def start() -> None:
         check_host(host, unsafe_open)
-        from halfpast_api.processes import Places, run_api
+        from halfpast_api.places import Places
+        from halfpast_api.processes import run_api
 
+        read_allow(check_allow)
+        places = Places.below(
+            data, broker=broker, chronos=chronos, transactions=txn, metadata=metadata
+        )
         run_api(
-            Places.below(data, broker=broker, chronos=chronos, metadata=metadata),
-            _api_config(host, port),
-            lambda address: _ready("api", address, as_json=as_json),
+            places,
+            _api_config(host, port, check_allow),
+            lambda address: tell_ready("api", address, as_json=as_json),
         )
 
-    _serve(start, as_json=as_json)
+    serve(start, data, as_json=as_json)
 
 
 def check_host(host: str, unsafe_open: bool) -> None:
@@ -224,90 +220,53 @@ def check_host(host: str, unsafe_open: bool) -> None:
     )
 
 
-def _api_config(host: str, port: int) -> "ApiConfig":
+def read_allow(text: str) -> "AllowList":
+    """--check-allow, understood; a failure of the command if it cannot be."""
+    from halfpast_txn.address_rules import AllowList
+
+    try:
+        return AllowList.parse(text)
+    except ValueError as error:
+        raise CommandFailed(
+            f"--check-allow {text!r} cannot be used: {error}",
+            code=USAGE,
+            hint="--check-allow localhost,10.0.0.0/8,checks.example.org:8443",
+        ) from None
+
+
+def _store_config() -> "StoreConfig":
+    from halfpast_api.environment import configured
+    from halfpast_core_store.config import StoreConfig
+
+    return configured(StoreConfig, "HALFPAST_STORE_", os.environ)
+
+
+def _chronos_config() -> "ChronosConfig":
+    from halfpast_api.environment import configured
+    from halfpast_chronos.config import ChronosConfig
+
+    return configured(ChronosConfig, "HALFPAST_CHRONOS_", os.environ)
+
+
+def _txn_config() -> "TxnConfig":
+    from halfpast_api.environment import configured
+    from halfpast_txn.config import TxnConfig
+
+    return configured(TxnConfig, "HALFPAST_TXN_", os.environ)
+
+
+def _api_config(host: str, port: int, check_allow: str) -> "ApiConfig":
     from dataclasses import replace
 
     from halfpast_api.config import ApiConfig
     from halfpast_api.environment import configured
 
     config = configured(ApiConfig, "HALFPAST_API_", os.environ)
-    return replace(config, host=host, port=port)
-
-
-def _serve(start: Callable[[], None], *, as_json: bool) -> None:
-    """Run a process to its end; what may go wrong becomes a message and a code."""
-    from halfpast_api.deathwatch import die_with_supervisor
-    from halfpast_api.environment import BadSetting
-    from halfpast_api.log_output import LogFormat, LogLevel, configure_logging
-    from halfpast_core_store.errors import CoreError, FolderInUse, StoreError
-    from halfpast_core_store.errors import StoreFailed as Failed
-
-    die_with_supervisor(os.environ)
-    try:
-        configure_logging(
-            LogFormat(os.environ.get("HALFPAST_LOG_FORMAT", "text")),
-            LogLevel(os.environ.get("HALFPAST_LOG_LEVEL", "info")),
-        )
-        start()
-        return
-    except CommandFailed as failure:
-        failed = failure
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    except (BadSetting, ValueError) as error:
-        failed = CommandFailed(str(error), code=USAGE)
-    except Failed as error:
-        failed = CommandFailed(str(error), code=STORE_FAILED)
-    except FolderInUse as error:
-        failed = CommandFailed(str(error), code=FOLDER_UNUSABLE)
-    except StoreError as error:
-        failed = CommandFailed(
-            str(error), code=FOLDER_UNUSABLE, hint="halfpast doctor --data FOLDER"
-        )
-    except (CoreError, OSError) as error:
-        failed = CommandFailed(str(error), code=REFUSED, hint=_hint(error))
-    print_failure(failed, as_json=as_json)
-    raise typer.Exit(failed.code)
-
-
-def _hint(error: Exception) -> str:
-    import errno
-
-    if getattr(error, "errno", None) == errno.EADDRINUSE:
-        return "another port: --port 7081, or stop what listens there"
-    if getattr(error, "errno", None) == errno.ENOSPC:
-        return "free space, or another folder: --data FOLDER"
-    if isinstance(error, PermissionError):
-        return "another folder: --data FOLDER"
-    return ""
+    return replace(
+        config, host=host, port=port, check_allow=check_allow or config.check_allow
+    )
 
 
 _DEV_NOTE = "for development: one process, no authentication, loopback only"
 _UP_NOTE = "no authentication yet, so loopback only"
 _OPEN_NOTE = "NO AUTHENTICATION: whoever reaches this address may do anything"
-
-
-def _announce(address: str, places: "Places", note: str, *, as_json: bool) -> None:
-    """What a newcomer sees: where it is, where data goes, what to try."""
-    if as_json:
-        print_json({"ready": True, "address": address, "data": places.data})
-        return
-    server = "" if address.endswith(f":{PORT}") else f" --server {address}"
-    print_line(f"Halfpast  {address}   data {places.data} (kept)")
-    print_line(f"          {note}")
-    print_line("")
-    print_line("Try, in another terminal:")
-    print_line(
-        f"  curl {address}/v1/topics/hello/events"
-        """ -d '{"delay": "PT5S", "data": {"hi": 1}}'"""
-    )
-    print_line(f"  halfpast tail hello{server}")
-    print_line("")
-    sys.stdout.flush()
-
-
-def _ready(name: str, address: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"ready": True, "service": name, "address": address})
-    else:
-        print_line(f"{name} is ready at {address}")

@@ -40,16 +40,23 @@ def with_client(
     import halfpast
 
     async def run() -> R:
-        policy = halfpast.RetryPolicy(
-            total_s=patience_s,
-            attempt_s=patience_s,
-            backoff_max_s=0.25,
-            unreachable_s=UNREACHABLE_S,
-        )
+        policy = retry_policy(patience_s)
         async with halfpast.Client(server, retry=policy) as client:
             return await work(client)
 
     return guarded(lambda: asyncio.run(run()), server=server, as_json=as_json)
+
+
+def retry_policy(patience_s: float = 10.0) -> "halfpast.RetryPolicy":
+    """Somebody sits and waits: ask often, and say soon that nobody is there."""
+    import halfpast
+
+    return halfpast.RetryPolicy(
+        total_s=patience_s,
+        attempt_s=patience_s,
+        backoff_max_s=0.25,
+        unreachable_s=UNREACHABLE_S,
+    )
 
 
 def guarded(action: Callable[[], R], *, server: str, as_json: bool) -> R:
@@ -81,8 +88,11 @@ def _explained(error: "halfpast.HalfpastError", server: str) -> CommandFailed:
                 hint="start one with 'halfpast dev', or name another with --server",
             )
         case halfpast.OutcomeUnknown():
-            again = "repeat it with --idempotency-key " + error.idempotency_key
-            hint = again if error.idempotency_key else "look with 'halfpast get'"
+            hint = "look with 'halfpast get'"
+            if error.idempotency_key:
+                hint = "repeat it with --idempotency-key " + error.idempotency_key
+            elif "/v1/transactions" in error.call:
+                hint = "repeat it, which is harmless, or look with 'halfpast tx show'"
             return CommandFailed(str(error), code=UNKNOWN, hint=hint)
         case halfpast.ApiProblem():
             return CommandFailed(
@@ -110,6 +120,11 @@ _HINTS = {
     "unknown_topic": "publish to it first: halfpast publish TOPIC DATA",
     "already_delivered": "see when and how late with 'halfpast get ID'",
     "already_cancelled": "see when with 'halfpast get ID'",
+    "unknown_transaction": "see what is in doubt with 'halfpast tx list'",
+    "transaction_conflict": "see who decided, and when, with 'halfpast tx show ID'",
+    "transaction_parked": (
+        "'halfpast tx resume ID' to ask the producer again, or 'halfpast tx force ID'"
+    ),
     "store_full": "free space or add a disk, then look with 'halfpast doctor'",
     "not_ready": "wait a moment, or look at the server's own output",
 }

@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Final
 
 from halfpast_core_store.record import BODY_SIZE_MAX
+from halfpast_txn.address_rules import AllowList
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 ID_BLOCK_SIZE: Final = 10_000
 """Events of one request have consecutive ids; a block has room for so many."""
+
+_ID_COUNT_MAX: Final = 1 << 16  # ids of transactions that follow from one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,29 @@ class BodyLimits:
     def __post_init__(self) -> None:
         if not 0 < self.batch_count_max <= ID_BLOCK_SIZE:
             raise ValueError(f"batch_count_max must be 1 to {ID_BLOCK_SIZE}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionLimits:
+    """How much a transaction may hold, and one request about several of them."""
+
+    message_count_max: int = 1_000
+    """Messages in one transaction."""
+
+    message_size_max: int = 16 * MIB
+    """Bytes of all their records together."""
+
+    count_max: int = 1_000
+    """Transactions in one request."""
+
+    batch_message_count_max: int = 10_000
+    """Messages in all of them."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.message_count_max < ID_BLOCK_SIZE:  # one id is its own
+            raise ValueError(f"message_count_max must be 1 to {ID_BLOCK_SIZE - 1}")
+        if not 0 < self.count_max <= _ID_COUNT_MAX:
+            raise ValueError(f"count_max must be 1 to {_ID_COUNT_MAX}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +111,7 @@ class ApiConfig:
 
     bodies: BodyLimits = field(default_factory=BodyLimits)
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
+    transactions: TransactionLimits = field(default_factory=TransactionLimits)
 
     auto_create_topics: bool = True
     """Whether publishing to an unknown topic creates it."""
@@ -95,6 +122,10 @@ class ApiConfig:
     metadata_snapshot: Path | None = None
     """Where settings are kept for a start without the metadata database."""
 
+    check_allow: str = ""
+    """Hosts, addresses and networks, each with an optional port and with commas
+    between, that a check_url may name though they are not public."""
+
     ready_timeout_s: float = 2.0
     """How long `/readyz` waits for the services behind the API."""
 
@@ -103,3 +134,9 @@ class ApiConfig:
 
     reuse_port: bool = False
     """Whether several processes may share the port."""
+
+    def __post_init__(self) -> None:
+        try:
+            AllowList.parse(self.check_allow)
+        except ValueError as error:  # so that a mistake shows at the start
+            raise ValueError(f"check_allow: {error}") from None

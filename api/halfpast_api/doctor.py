@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from halfpast_api.cli_times import show_moment
 from halfpast_core_store.inspect import FolderReport, SegmentReport, inspect_folder
+from halfpast_txn.inspect import TxnReport, inspect_transactions
 
 _FREE_SEGMENTS_MIN = 2
 _SHOWN_MAX = 20
@@ -54,14 +55,18 @@ def diagnose(folder: Path) -> Diagnosis:
     """
     folder = folder.absolute()
     report = inspect_folder(folder)
-    findings = tuple([*findings_of(report), *_metadata(folder / "metadata.sqlite")])
+    txn = TxnReport()
+    if report.manifest is not None:
+        txn = inspect_transactions(folder)
+    metadata = _metadata(folder / "metadata.sqlite")
+    findings = tuple([*findings_of(report, txn), *metadata])
     healthy = all(finding.level is not Level.BAD for finding in findings)
     return Diagnosis(folder=folder, healthy=healthy, findings=findings)
 
 
-def findings_of(report: FolderReport) -> Iterator[Finding]:
-    """The facts about the store, explained; problems first."""
-    for problem in report.problems:
+def findings_of(report: FolderReport, txn: TxnReport) -> Iterator[Finding]:
+    """The facts about store and transactions, explained; problems first."""
+    for problem in filter(None, (*report.problems, txn.problem)):
         what, _, advice = problem.partition(": ")
         yield Finding(level=Level.BAD, about="problem", text=what, advice=advice)
     manifest = report.manifest
@@ -76,7 +81,7 @@ def findings_of(report: FolderReport) -> Iterator[Finding]:
     else:
         yield _good("lock", "no broker is running on this folder")
     yield from _log(report)
-    yield from _indexes(report)
+    yield from _indexes(report, txn)
     yield _space(report)
 
 
@@ -129,31 +134,46 @@ def _segment(segment: SegmentReport, *, is_running: bool) -> Finding:
     return _good("segment", text)
 
 
-def _indexes(report: FolderReport) -> Iterator[Finding]:
-    for about, applied in (
-        ("index", report.index_applied),
-        ("timers", report.timers_applied),
-    ):
-        if applied is None:
-            text = (
-                "in use by the running suite, so not looked at"
-                if report.holder
-                else "not there: the next start builds it from the log"
-            )
-            yield _good(about, text)
-        elif applied <= report.log_end:
-            behind = report.log_end - applied
-            text = f"has applied the log up to {applied}"
-            if behind:
-                text += f"; the next start replays {show_bytes(behind)}"
-            yield _good(about, text)
-        elif about == "timers":  # the store itself reports the other one
-            yield Finding(
-                level=Level.BAD,
-                about=about,
-                text=f"have applied the log up to {applied}, behind its end",
-                advice="acknowledged data is missing: restore the segments",
-            )
+def _indexes(report: FolderReport, txn: TxnReport) -> Iterator[Finding]:
+    # The store itself reports its own index if that is ahead of the log.
+    is_ahead = (report.index_applied or 0) > report.log_end
+    if not is_ahead and "index" not in report.broken:
+        yield _index("index", report.index_applied, report)
+    if "chronos" not in report.broken:
+        yield _index("timers", report.timers_applied, report)
+    if not txn.problem:
+        yield _index("txn", txn.applied, report)
+    if txn.parked_count:
+        yield Finding(
+            level=Level.NOTE,
+            about="txn",
+            text=f"{_count(txn.parked_count, 'transaction')} parked: checked back in "
+            "vain, so nobody knows the outcome",
+            advice="decide: see 'halfpast tx list', then resume or force each",
+        )
+    if txn.open_count:
+        yield _good("txn", f"{_count(txn.open_count, 'transaction')} without outcome")
+
+
+def _index(about: str, applied: int | None, report: FolderReport) -> Finding:
+    if applied is None:
+        return _good(
+            about,
+            "in use by the running suite, so not looked at"
+            if report.holder
+            else "not there: the next start builds it from the log",
+        )
+    text = f"has applied the log up to {applied}"
+    if applied > report.log_end:
+        return Finding(
+            level=Level.BAD,
+            about=about,
+            text=f"{text}, behind its end",
+            advice="acknowledged data is missing: restore the segments",
+        )
+    if behind := report.log_end - applied:
+        text += f"; the next start replays {show_bytes(behind)}"
+    return _good(about, text)
 
 
 def _space(report: FolderReport) -> Finding:

@@ -9,7 +9,7 @@ the rare cases are in functions of `payload` and `due_time`.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -50,7 +50,7 @@ _NORMAL: Final = int(RecordKind.NORMAL)
 _SCHEDULE: Final = int(RecordKind.SCHEDULE)
 _JSON: Final = int(RecordFlag.JSON)
 # The end of the n-th id of a block, as bytes and as text.
-_TAILS: Final = tuple(n.to_bytes(2, "big") for n in range(ID_BLOCK_SIZE))
+TAILS: Final = tuple(n.to_bytes(2, "big") for n in range(ID_BLOCK_SIZE))
 _TEXT_TAILS: Final = tuple(f"{n:04x}" for n in range(ID_BLOCK_SIZE))
 
 Row = tuple[Any, ...]  # the fields of an EventBody, then the name of its topic
@@ -117,31 +117,53 @@ def encode_events(
     not in `topics`.
     """
     encoded = Encoded()
-    add_due = encoded.dues_ms.append
     scheduled: list[bytes] = []
+    encoders = encode_rows(
+        zip(rows, TAILS, strict=False),
+        lambda topic: EventEncoder(topic, seed, form, scheduled),
+        encoded,
+        topics,
+        wrong,
+    )
+    for encoder in encoders:
+        encoded.runs += encoder.runs()
+    if scheduled:
+        encoded.runs.append(Run(SYS_SCHEDULE, 0, scheduled))
+    return encoded
+
+
+def encode_rows(
+    rows: Iterable[tuple[Row | None, bytes]],
+    encoder_for: "Callable[[Topic], EventEncoder]",
+    encoded: Encoded,
+    topics: Mapping[str, Topic],
+    wrong: Wrong,
+) -> "Collection[EventEncoder]":
+    """Encode rows, each with the end of its id, by one encoder for each topic.
+
+    Their due times and refusals go to `encoded`, their records stay with the
+    encoders, which are given back.
+    """
+    dues_ms = encoded.dues_ms
+    add_due = dues_ms.append
     encoders: dict[str, EventEncoder] = {}
     last, encoder = "", None
-    for row, tail in zip(rows, _TAILS, strict=False):
+    for row, tail in rows:
         try:
             if row is None:
-                raise wrong.events[len(encoded.dues_ms)]
+                raise wrong.events[len(dues_ms)]
             name = row[-1]
             if encoder is None or name != last:
                 if (encoder := encoders.get(name)) is None:
                     if (topic := topics.get(name)) is None:
                         raise wrong.topics[name]
-                    encoder = EventEncoder(topic, seed, form, scheduled)
-                    encoders[name] = encoder
+                    encoder = encoders[name] = encoder_for(topic)
                 last = name
             add_due(encoder.add(row, tail))
         except Exception as error:
-            encoded.refusals[len(encoded.dues_ms)] = error
+            encoded.refusals[len(dues_ms)] = error
             add_due(REFUSED)
-    for encoder in encoders.values():
-        encoded.runs += encoder.runs()
-    if scheduled:
-        encoded.runs.append(Run(SYS_SCHEDULE, 0, scheduled))
-    return encoded
+    return encoders.values()
 
 
 class EventEncoder:

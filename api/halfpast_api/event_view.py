@@ -1,5 +1,6 @@
 """Events as the API shows them, with what has happened to them."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -10,8 +11,11 @@ from halfpast_api.reading import Format
 from halfpast_api.times import render_instant
 from halfpast_chronos.delay_server import Event, EventState, Happening
 from halfpast_core_store.record import Record, RecordFlag, decode_record
+from halfpast_txn.transactions import Transaction, TransactionState
 
 STORED: Final = "stored"
+PREPARED: Final = "prepared"
+ROLLED_BACK: Final = "rolled_back"
 STATES: Final = {state.name.lower(): state for state in EventState}
 _STATE_NAMES: Final = {int(state): state.name.lower() for state in EventState}
 _HAPPENINGS: Final = {int(it): it.name.lower() for it in Happening}
@@ -30,6 +34,10 @@ class EventView(msgspec.Struct, kw_only=True):
 
     The state is `stored` for one that was to be delivered at once; then its
     time line ends with its being stored; the rest is up to consumers.
+
+    It is `prepared` for a message of a transaction that is open, whose `delay_ms`
+    begins with the commit, and `rolled_back` where it never will be delivered; what
+    it held is not kept then, not even the topic.
     """
 
     id: str
@@ -47,6 +55,8 @@ class EventView(msgspec.Struct, kw_only=True):
     data: Raw | bytes | UnsetType = UNSET
     data_base64: bytes | UnsetType = UNSET
     json: bool | UnsetType = UNSET
+    transaction_id: str | UnsetType = UNSET
+    delay_ms: int | UnsetType = UNSET
     timeline: list[TimelineEntry]
 
 
@@ -99,6 +109,34 @@ def view_stored(record: Record, topic: str, stored_ms: int, form: Format) -> Eve
         timeline=[TimelineEntry(render_instant(stored_ms), STORED)],
     )
     _add_content(view, record, form)
+    return view
+
+
+def view_in_transaction(
+    event_id: bytes, transaction: Transaction, topics: Mapping[int, str]
+) -> EventView:
+    """A message of a transaction that is not committed. `topics` has the names."""
+    begun = render_instant(transaction.begun_ms)
+    view = EventView(
+        id=id_text(event_id),
+        topic="",
+        properties={},
+        state=PREPARED,
+        created_at=begun,
+        transaction_id=id_text(transaction.transaction_id),
+        timeline=[TimelineEntry(begun, PREPARED)],
+    )
+    if transaction.state == TransactionState.ROLLED_BACK:
+        view.state = ROLLED_BACK
+        decided = render_instant(transaction.decided_ms)
+        view.timeline.append(TimelineEntry(decided, ROLLED_BACK))
+    for head in transaction.messages:
+        if head.event_id == event_id:
+            view.topic = topics.get(head.topic_id, "")
+            view.key = head.key.decode(errors="replace") or None
+            view.tag = head.tag.decode(errors="replace") or None
+            view.deliver_at = render_instant(head.due_ms) if head.due_ms else None
+            view.delay_ms = head.delay_ms or UNSET
     return view
 
 

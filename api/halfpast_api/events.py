@@ -1,8 +1,8 @@
 """Scheduled events: look, reschedule, deliver now, cancel, list."""
 
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from halfpast_api.event_view import (
     STATES,
     EventPageView,
     view_event,
+    view_in_transaction,
     view_stored,
 )
 from halfpast_api.page_token import parse_token, render_token
@@ -23,8 +24,10 @@ from halfpast_api.problems import Refusal, as_refusal
 from halfpast_api.reading import Reader
 from halfpast_api.times import NS_PER_MS
 from halfpast_api.topic_directory import Settings, TopicDirectory
+from halfpast_api.transactions.owner import OwnerLookup
 from halfpast_chronos.delay_server import (
     Cancel,
+    Cancelled,
     DelayServer,
     Event,
     GetEvent,
@@ -35,6 +38,9 @@ from halfpast_chronos.delay_server import (
 from halfpast_chronos.errors import AlreadyDelivered, UnknownEvent
 from halfpast_core_store.broker import Broker, FindEvent, FoundEvent
 from halfpast_core_store.record import Record, RecordKind, decode_record
+from halfpast_txn.transactions import Transactions, TransactionState
+
+R = TypeVar("R")
 
 _LIMIT_MAX: Final = 1000
 _MS_MAX: Final = 2**63 - 1
@@ -55,6 +61,7 @@ class EventHandlers:
         self,
         broker: Broker,
         delay: DelayServer,
+        transactions: Transactions,
         directory: TopicDirectory,
         settings: Settings,
         *,
@@ -65,18 +72,23 @@ class EventHandlers:
         self._delay = delay
         self._directory = directory
         self._settings = settings
+        self._owners = OwnerLookup(transactions)
         self._now_ns = now_ns
         self._reader = Reader(RescheduleBody, depth_max)
 
     async def get(self, call: Call) -> Answer:
         """GET /v1/events/{id}"""
         event_id = parse_id(call.parameters[0])
-        event = (await self._delay.get_event(GetEvent(event_id))).event
-        if event is not None:
-            return await self._answer(call, event)
-        record, found = await self._find_stored(event_id)
-        topic = await self._directory.name_of(record.topic_id)
-        view = view_stored(record, topic, found.stored_ms, call.answer_form)
+        try:
+            return await self._get(call, event_id)
+        except UnknownEvent:
+            owner = await self._owners.find(event_id)
+            if owner is None:
+                raise
+        if owner.state == TransactionState.COMMITTED:  # while we looked, perhaps
+            return await self._get(call, event_id)
+        names = await self._directory.names_of({it.topic_id for it in owner.messages})
+        view = view_in_transaction(event_id, owner, names)
         return call.answer(200, view, [_etag(view.version)])
 
     async def reschedule(self, call: Call) -> Answer:
@@ -114,19 +126,11 @@ class EventHandlers:
     async def cancel(self, call: Call) -> Answer:
         """DELETE /v1/events/{id}"""
         event_id = parse_id(call.parameters[0])
-        expected = headers.if_match(call.headers)
-        cancelled = await self._delay.cancel(Cancel(event_id, expected))
-        if cancelled.outcome == "not_found":
-            try:
-                record, _ = await self._find_stored(event_id)
-            except UnknownEvent as error:
-                raise _with_outcome(error, "not_found") from None
-            late = AlreadyDelivered(id_text(event_id), record.born_ms)
-            raise _with_outcome(late, "too_late")
-        if cancelled.outcome == "too_late":
-            at_ms = cancelled.event.finished_ms if cancelled.event else 0
-            late = AlreadyDelivered(id_text(event_id), at_ms)
-            raise _with_outcome(late, "too_late")
+        request = Cancel(event_id, headers.if_match(call.headers))
+        try:
+            cancelled = await self._look(event_id, lambda: self._cancel(request))
+        except UnknownEvent as error:
+            raise _with_outcome(error, "not_found") from None
         view = CancelledView(cancelled.outcome, id_text(event_id))
         if cancelled.event is not None:
             at = view_event(cancelled.event, "", None, None).cancelled_at
@@ -165,11 +169,53 @@ class EventHandlers:
 
     async def _scheduled(self, event_id: bytes) -> Event:
         """The event. Raises AlreadyDelivered for one that was never scheduled."""
+
+        async def find() -> Event:
+            event = (await self._delay.get_event(GetEvent(event_id))).event
+            if event is None:
+                record, _ = await self._find_stored(event_id)
+                raise AlreadyDelivered(id_text(event_id), record.born_ms)
+            return event
+
+        return await self._look(event_id, find)
+
+    async def _look(self, event_id: bytes, look: Callable[[], Awaitable[R]]) -> R:
+        """What `look` gives, which raises UnknownEvent where neither Delay Server
+        nor log know the event: its transaction may be committed while we look.
+
+        Raises Refusal for a message of a transaction that is open.
+        """
+        try:
+            return await look()
+        except UnknownEvent:
+            if not await self._owners.committed(event_id):
+                raise
+        return await look()
+
+    async def _cancel(self, request: Cancel) -> Cancelled:
+        """Raises UnknownEvent, and Refusal for what has been delivered."""
+        cancelled = await self._delay.cancel(request)
+        at_ms = cancelled.event.finished_ms if cancelled.event else 0
+        if cancelled.outcome == "not_found":
+            record, _ = await self._find_stored(request.event_id)
+            at_ms = record.born_ms
+        elif cancelled.outcome != "too_late":
+            return cancelled
+        late = AlreadyDelivered(id_text(request.event_id), at_ms)
+        raise _with_outcome(late, "too_late")
+
+    async def _get(self, call: Call, event_id: bytes) -> Answer:
+        """The answer, but for messages of transactions that are not committed.
+
+        Raises UnknownEvent.
+        """
         event = (await self._delay.get_event(GetEvent(event_id))).event
-        if event is None:
-            record, _ = await self._find_stored(event_id)
-            raise AlreadyDelivered(id_text(event_id), record.born_ms)
-        return event
+        if event is not None:
+            return await self._answer(call, event)
+        record, found = await self._find_stored(event_id)
+        topic = await self._directory.name_of(record.topic_id)
+        view = view_stored(record, topic, found.stored_ms, call.answer_form)
+        return call.answer(200, view, [_etag(view.version)])
 
     async def _find_stored(self, event_id: bytes) -> tuple[Record, FoundEvent]:
         """An event that the Delay Server does not know, from the log.

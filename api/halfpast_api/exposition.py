@@ -20,6 +20,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from halfpast_api.http_metrics import BUCKETS_S, HttpMetrics
+from halfpast_api.metric_help import help_for
 from halfpast_core_store.broker import BrokerStatus
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
@@ -125,7 +126,8 @@ def _gauge(name: str, documentation: str, value: float) -> GaugeMetricFamily:
 
 
 def _of_service(service: str, status: BrokerStatus) -> Iterator[Metric]:
-    families: dict[str, Metric] = {}
+    # A counter and a gauge may share a stem: `parked_total` and `parked`.
+    families: dict[tuple[str, str], Metric] = {}
     histograms = {
         name.partition("_bucket{")[0] for name in status.counters if "_bucket{" in name
     }
@@ -136,12 +138,12 @@ def _of_service(service: str, status: BrokerStatus) -> Iterator[Metric]:
                 continue
             name, labels = match[1], dict(_LABEL.findall(match[2] or ""))
             family, type_ = _family_of(name, kind, histograms)
-            metric = families.get(family)
+            metric = families.get((family, type_))
             if metric is None:
                 words = family.replace("_", " ")
-                documentation = f"Of the {service} service: {words}."
+                documentation = help_for(service, name, words)
                 metric = Metric(f"halfpast_{family}", documentation, type_)
-                families[family] = metric
+                families[family, type_] = metric
             is_total = type_ == "counter" and not name.endswith("_total")
             sample = f"halfpast_{name}{'_total' if is_total else ''}"
             metric.add_sample(sample, labels, value)

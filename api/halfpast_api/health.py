@@ -15,6 +15,7 @@ from halfpast_api.problems import Refusal
 from halfpast_api.watchdog import Watchdog
 from halfpast_chronos.delay_server import DelayServer
 from halfpast_core_store.broker import Broker, BrokerStatus, Empty
+from halfpast_txn.transactions import Transactions
 
 
 class AliveView(msgspec.Struct):
@@ -33,6 +34,7 @@ class ReadyView(msgspec.Struct, kw_only=True):
     status: str = "ready"
     broker: str
     delay: str = "ok"
+    transactions: str = "ok"
     metadata: str
 
 
@@ -50,6 +52,7 @@ class HealthHandlers:
         self,
         broker: Broker,
         delay: DelayServer,
+        transactions: Transactions,
         freshness: Freshness,
         timeout_s: float,
         exposition: Exposition,
@@ -57,6 +60,7 @@ class HealthHandlers:
     ) -> None:
         self._broker = broker
         self._delay = delay
+        self._transactions = transactions
         self._freshness = freshness
         self._timeout_s = timeout_s
         self._exposition = exposition
@@ -98,7 +102,11 @@ class HealthHandlers:
         return Answer(200, self._exposition.render(observed), (), CONTENT_TYPE)
 
     async def _statuses(self) -> dict[str, BrokerStatus | Exception]:
-        services = {"broker": self._broker.status, "delay": self._delay.status}
+        services = {
+            "broker": self._broker.status,
+            "delay": self._delay.status,
+            "transactions": self._transactions.status,
+        }
 
         async def ask(name: str) -> BrokerStatus | Exception:
             try:
@@ -140,6 +148,8 @@ def _reason(name: str, status: BrokerStatus | Exception) -> str:
         return str(status) or repr(status)
     if name == "delay" and _gauge(status, "delay_server_ready") == 0:
         return "the Delay Server is catching up with the log"
+    if name == "transactions" and _gauge(status, "txn_service_ready") == 0:
+        return "the transaction service is catching up with the log"
     return ""
 
 

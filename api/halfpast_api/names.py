@@ -50,12 +50,23 @@ def check_group(name: str) -> None:
         )
 
 
+def check_producer_group(name: str) -> None:
+    """Raise Refusal unless a producer group may have this name."""
+    _check(name, "producer group", NAME_LENGTH_MAX)
+    if reserved_name(name):
+        raise Refusal(
+            "reserved_group",
+            f"{name!r} is kept by the suite itself; choose a name that begins with "
+            "none of %, SYS_, TRANS_",
+        )
+
+
 def _check(name: str, what: str, length_max: int) -> None:
     if valid_name(name) and len(name) <= length_max:
         return
     shown = name if len(name) <= 40 else name[:40] + "…"
     raise Refusal(
-        f"invalid_{what}",
+        f"invalid_{what.replace(' ', '_')}",
         f"{shown!r} ({len(name)} characters) cannot be the name of a {what}; use 1 to "
         f"{length_max} of the characters A-Z a-z 0-9 _ % -",
     )

@@ -37,6 +37,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     request_id: str = ""
     errors: Sequence[FieldProblem] = ()
     outcome: str = ""
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,15 @@ KINDS: Final[dict[str, Kind]] = {
     "too_deep": Kind(422, "The data is nested too deeply"),
     "too_many_events": Kind(422, "Too many events in one batch"),
     "event_too_large": Kind(413, "The event is too large"),
+    "no_messages": Kind(422, "A transaction without messages"),
+    "too_many_messages": Kind(422, "Too many messages in one transaction"),
+    "too_many_transactions": Kind(422, "Too many transactions in one request"),
+    "transaction_too_large": Kind(413, "The transaction is too large"),
+    "invalid_check_policy": Kind(422, "Not a policy for check-backs"),
+    "invalid_reference": Kind(422, "The reference is not valid"),
+    "invalid_transaction_id": Kind(422, "Not the id of a transaction"),
+    "reason_required": Kind(422, "A reason is missing"),
+    "malformed_answer": Kind(422, "Not an answer to a check-back"),
     "invalid_data": Kind(422, "The data cannot be stored"),
     "invalid_key": Kind(422, "The key is not valid"),
     "invalid_tag": Kind(422, "The tag is not valid"),
@@ -80,6 +90,7 @@ KINDS: Final[dict[str, Kind]] = {
     "delay_too_long": Kind(422, "The time is too far away"),
     "invalid_topic": Kind(422, "Not the name of a topic"),
     "invalid_group": Kind(422, "Not the name of a group"),
+    "invalid_producer_group": Kind(422, "Not the name of a producer group"),
     "reserved_topic": Kind(422, "This topic is kept by the suite itself"),
     "reserved_group": Kind(422, "This group is kept by the suite itself"),
     "invalid_event_id": Kind(422, "Not the id of an event"),
@@ -87,6 +98,10 @@ KINDS: Final[dict[str, Kind]] = {
     "invalid_page_token": Kind(422, "Not a page token"),
     "invalid_version": Kind(422, "Not the version of an event"),
     "invalid_settings": Kind(422, "The settings are not valid"),
+    "invalid_endpoint": Kind(422, "Not a URL for check-backs"),
+    "forbidden_endpoint": Kind(422, "Check-backs may not go to this address"),
+    "invalid_secret": Kind(422, "Not a secret that can sign check-backs"),
+    "producer_group_required": Kind(422, "This producer group has no settings"),
     "invalid_idempotency_key": Kind(422, "Not an idempotency key"),
     "idempotency_key_reused": Kind(422, "The idempotency key was used before"),
     "malformed_receipt": Kind(422, "Not a receipt"),
@@ -98,6 +113,13 @@ KINDS: Final[dict[str, Kind]] = {
     "unknown_topic": Kind(404, "No such topic"),
     "unknown_queue": Kind(404, "No such queue"),
     "unknown_group": Kind(404, "No such group"),
+    "unknown_producer_group": Kind(404, "No such producer group"),
+    "unknown_transaction": Kind(404, "No such transaction"),
+    "transaction_conflict": Kind(409, "The transaction has another outcome"),
+    "transaction_parked": Kind(409, "The transaction waits for an operator"),
+    "wrong_producer_group": Kind(409, "Another producer group's transaction"),
+    "messages_out_of_order": Kind(409, "Messages before these are missing"),
+    "event_in_transaction": Kind(409, "The event's transaction is still open"),
     "topic_exists": Kind(409, "The topic exists already"),
     "already_delivered": Kind(409, "The event has been delivered"),
     "already_cancelled": Kind(409, "The event has been cancelled"),
@@ -136,6 +158,14 @@ _ADVICE: Final = {
     "store_failed": _UNKNOWN_OUTCOME,
     "fence_lost": _UNKNOWN_OUTCOME,
     "unknown_event": "; check the id, it may also have been forgotten after its time",
+    "unknown_transaction": "; check the id, which ends in 0000; it may also have been "
+    "forgotten after its time",
+    "transaction_conflict": ", which does not change any more; act by that",
+    "transaction_parked": "; an operator resumes the check-backs with POST "
+    "/v1/transactions/{id}:resume or gives the outcome with :force",
+    "wrong_producer_group": "; a producer of that group must answer",
+    "messages_out_of_order": "; give as first_index how many were sent before",
+    "too_many_messages": "; begin another transaction for the rest",
 }
 _RETRY_AFTER_S: Final = 1
 _SERVICES_SAY: Final = KINDS.keys() - {"internal"}
@@ -154,6 +184,7 @@ class Refusal(Exception):
         errors: Sequence[FieldProblem] = (),
         *,
         outcome: str = "",
+        state: str = "",
         headers: Sequence[tuple[str, str]] = (),
         closes: bool = False,
     ) -> None:
@@ -162,6 +193,7 @@ class Refusal(Exception):
         self.detail = detail
         self.errors = errors
         self.outcome = outcome
+        self.state = state
         self.headers = headers
         self.closes = closes
 
@@ -171,7 +203,9 @@ class Refusal(Exception):
     def under(self, prefix: str) -> "Refusal":
         """The same, where `prefix` points to what was refused."""
         errors = [FieldProblem(prefix + e.pointer, e.detail) for e in self.errors]
-        return Refusal(self.code, self.detail, errors, outcome=self.outcome)
+        return Refusal(
+            self.code, self.detail, errors, outcome=self.outcome, state=self.state
+        )
 
 
 def refuse_field(code: str, pointer: str, detail: str) -> Refusal:
@@ -185,20 +219,33 @@ def as_refusal(error: Exception) -> Refusal | None:
         return error
     code = getattr(error, "code", "")
     if isinstance(error, CoreError | MetadataError) and code in _SERVICES_SAY:
-        detail = str(error) + _ADVICE.get(code, "")
-        headers: list[tuple[str, str]] = []
-        if KINDS[code].status == 503:
-            wait_ms = getattr(error, "retry_after_ms", _RETRY_AFTER_S * 1000)
-            headers.append(("Retry-After", str(max(1, math.ceil(wait_ms / 1000)))))
         field = getattr(error, "field", None)
         if code == "invalid_settings" and isinstance(field, str):
-            return Refusal(code, detail, [FieldProblem(f"/{field}", str(error))])
-        return Refusal(code, detail, headers=headers)
+            return Refusal(code, str(error), [FieldProblem(f"/{field}", str(error))])
+        state = getattr(error, "state", "")
+        wait_ms = getattr(error, "retry_after_ms", _RETRY_AFTER_S * 1000)
+        return refusal_of(code, str(error), state=state, retry_after_ms=wait_ms)
     if isinstance(error, ConnectionError | TimeoutError):
         detail = f"a service behind the API does not answer ({error!r})"
         headers = [("Retry-After", str(_RETRY_AFTER_S))]
         return Refusal("connection_lost", detail + _UNKNOWN_OUTCOME, headers=headers)
     return None
+
+
+def refusal_of(
+    code: str,
+    detail: str,
+    *,
+    state: str = "",
+    retry_after_ms: int = _RETRY_AFTER_S * 1000,
+) -> Refusal:
+    """What a service has refused with this code, and what to do now."""
+    if code not in _SERVICES_SAY:
+        code = "internal"
+    headers: list[tuple[str, str]] = []
+    if KINDS[code].status == 503:
+        headers.append(("Retry-After", str(max(1, math.ceil(retry_after_ms / 1000)))))
+    return Refusal(code, detail + _ADVICE.get(code, ""), state=state, headers=headers)
 
 
 def problem_of(refusal: Refusal, request_id: str = "") -> Problem:
@@ -214,4 +261,5 @@ def problem_of(refusal: Refusal, request_id: str = "") -> Problem:
         request_id=request_id,
         errors=refusal.errors,
         outcome=refusal.outcome,
+        state=refusal.state,
     )

@@ -1,9 +1,11 @@
 """The processes of the suite: what each is made of, and how it runs.
 
-    dev        broker + chronos + api in one process, calling each other directly
+    dev        broker + chronos + txn + api in one process, which call each other
+               directly
     broker     the store, offered at an address
     chronos    the Delay Server: uses a broker, is offered at an address
-    api        HTTP: uses both
+    txn        the transaction service: likewise
+    api        HTTP: uses all three
 
 Every `run_...` blocks until the process is asked to stop (see `shutdown.py`) and
 calls `ready` with its address once it can be used.
@@ -12,64 +14,36 @@ calls `ready` with its address once it can be used.
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from halfpast_api.parts import (
+    Services,
+    open_api,
+    open_broker,
+    open_delay,
+    open_metadata,
+    open_transactions,
+)
+from halfpast_api.places import Places
 from halfpast_api.shutdown import Failure, serve_until_asked
 
-if TYPE_CHECKING:  # these bring RocksDB, SQLAlchemy and more: load what is run
+if TYPE_CHECKING:
     from halfpast_api.config import ApiConfig
     from halfpast_chronos.config import ChronosConfig
-    from halfpast_chronos.delay_server import DelayServer
-    from halfpast_core_store.broker import Broker
     from halfpast_core_store.config import StoreConfig
+    from halfpast_txn.address_rules import AllowList
+    from halfpast_txn.config import TxnConfig
 
 Ready = Callable[[str], None]
 STOP_GRACE_S = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """Where the processes of one installation keep data and meet each other.
-
-    `broker` and `chronos` are addresses: unix:/path or tcp:host:port.
-    `metadata` is a database URL.
-    """
-
-    data: Path
-    broker: str
-    chronos: str
-    metadata: str
-
-    @classmethod
-    def below(
-        cls,
-        data: Path,
-        *,
-        broker: str | None = None,
-        chronos: str | None = None,
-        metadata: str | None = None,
-    ) -> Self:
-        """Everything that is not named lies in the data folder."""
-        data = data.absolute()
-        return cls(
-            data=data,
-            broker=broker or f"unix:{data}/run/broker.sock",
-            chronos=chronos or f"unix:{data}/run/chronos.sock",
-            metadata=metadata or f"sqlite:///{data}/metadata.sqlite",
-        )
-
-    def prepare(self) -> None:
-        """Make the folders. Only this user may enter the one with the sockets."""
-        self.data.mkdir(parents=True, exist_ok=True)
-        (self.data / "run").mkdir(mode=0o700, exist_ok=True)
 
 
 def run_dev(
     places: Places,
     store: "StoreConfig",
     chronos: "ChronosConfig",
+    txn: "TxnConfig",
+    allow: "AllowList",
     api: "ApiConfig",
     ready: Ready,
 ) -> None:
@@ -80,10 +54,15 @@ def run_dev(
 
         async def open_parts(stack: AsyncExitStack) -> list[Failure]:
             nonlocal address
-            broker, broker_failed = await _open_broker(stack, places, store)
-            delay, delay_failed = await _open_delay(stack, places, broker, chronos)
-            address = await _open_api(stack, places, broker, delay, api)
-            return [broker_failed, delay_failed]
+            broker, broker_failed = await open_broker(stack, places, store)
+            delay, delay_failed = await open_delay(stack, places, broker, chronos)
+            metadata = await open_metadata(stack, places)
+            transactions, txn_failed = await open_transactions(
+                stack, places, broker, metadata, txn, allow
+            )
+            services = Services(broker=broker, delay=delay, transactions=transactions)
+            address = await open_api(stack, places, services, metadata, api)
+            return [broker_failed, delay_failed, txn_failed]
 
         await serve_until_asked(open_parts, lambda: ready(address))
 
@@ -97,7 +76,7 @@ def run_broker(places: Places, store: "StoreConfig", ready: Ready) -> None:
         async def open_parts(stack: AsyncExitStack) -> list[Failure]:
             from halfpast_core_store.broker_rpc import serve_broker
 
-            broker, failed = await _open_broker(stack, places, store)
+            broker, failed = await open_broker(stack, places, store)
             server = await serve_broker(broker, places.broker)
             stack.push_async_callback(server.stop, STOP_GRACE_S)
             return [failed]
@@ -117,7 +96,7 @@ def run_chronos(places: Places, chronos: "ChronosConfig", ready: Ready) -> None:
 
             broker = BrokerClient(places.broker)
             stack.push_async_callback(broker.close)
-            delay, failed = await _open_delay(stack, places, broker, chronos)
+            delay, failed = await open_delay(stack, places, broker, chronos)
             server = await serve_delay(delay, places.chronos)
             stack.push_async_callback(server.stop, STOP_GRACE_S)
             return [failed]
@@ -127,8 +106,32 @@ def run_chronos(places: Places, chronos: "ChronosConfig", ready: Ready) -> None:
     run(places, main())
 
 
+def run_txn(places: Places, txn: "TxnConfig", allow: "AllowList", ready: Ready) -> None:
+    """The transaction service, using `places.broker` and the metadata, offered at
+    `places.transactions`."""
+
+    async def main() -> None:
+        async def open_parts(stack: AsyncExitStack) -> list[Failure]:
+            from halfpast_core_store.broker_rpc import BrokerClient
+            from halfpast_txn.txn_rpc import serve_transactions
+
+            broker = BrokerClient(places.broker)
+            stack.push_async_callback(broker.close)
+            metadata = await open_metadata(stack, places)
+            transactions, failed = await open_transactions(
+                stack, places, broker, metadata, txn, allow
+            )
+            server = await serve_transactions(transactions, places.transactions)
+            stack.push_async_callback(server.stop, STOP_GRACE_S)
+            return [failed]
+
+        await serve_until_asked(open_parts, lambda: ready(places.transactions))
+
+    run(places, main())
+
+
 def run_api(places: Places, api: "ApiConfig", ready: Ready) -> None:
-    """HTTP, using `places.broker` and `places.chronos`."""
+    """HTTP, using the services at their addresses in `places`."""
 
     async def main() -> None:
         address = ""
@@ -136,12 +139,17 @@ def run_api(places: Places, api: "ApiConfig", ready: Ready) -> None:
         async def open_parts(stack: AsyncExitStack) -> list[Failure]:
             from halfpast_chronos.delay_rpc import DelayClient
             from halfpast_core_store.broker_rpc import BrokerClient
+            from halfpast_txn.txn_rpc import TransactionsClient
 
             nonlocal address
-            broker, delay = BrokerClient(places.broker), DelayClient(places.chronos)
-            stack.push_async_callback(broker.close)
-            stack.push_async_callback(delay.close)
-            address = await _open_api(stack, places, broker, delay, api)
+            broker = BrokerClient(places.broker)
+            delay = DelayClient(places.chronos)
+            transactions = TransactionsClient(places.transactions)
+            for client in (broker, delay, transactions):
+                stack.push_async_callback(client.close)
+            services = Services(broker=broker, delay=delay, transactions=transactions)
+            metadata = await open_metadata(stack, places)
+            address = await open_api(stack, places, services, metadata, api)
             return []
 
         await serve_until_asked(open_parts, lambda: ready(address))
@@ -156,44 +164,3 @@ def run(places: Places, main: Coroutine[Any, Any, None]) -> None:
     places.prepare()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
-
-
-async def _open_broker(
-    stack: AsyncExitStack, places: Places, config: "StoreConfig"
-) -> "tuple[Broker, Failure]":
-    from halfpast_core_store.service import BrokerService
-
-    service = await BrokerService.open(places.data, config)
-    stack.push_async_callback(service.close)
-    return service, service.failed
-
-
-async def _open_delay(
-    stack: AsyncExitStack, places: Places, broker: "Broker", config: "ChronosConfig"
-) -> "tuple[DelayServer, Failure]":
-    from halfpast_chronos.service import DelayService
-
-    service = await DelayService.open(places.data, broker, config)
-    stack.push_async_callback(service.close)
-    return service, service.failed
-
-
-async def _open_api(
-    stack: AsyncExitStack,
-    places: Places,
-    broker: "Broker",
-    delay: "DelayServer",
-    config: "ApiConfig",
-) -> str:
-    """The address at which it answers."""
-    from halfpast_api.app import start_api
-    from halfpast_api.metadata.store import MetadataStore
-
-    if config.metadata_snapshot is None:
-        snapshot = places.data / "metadata-snapshot.json"
-        config = replace(config, metadata_snapshot=snapshot)
-    metadata = await MetadataStore.open(places.metadata)
-    stack.push_async_callback(metadata.close)
-    api = await start_api(broker, delay, metadata, config)
-    stack.push_async_callback(api.close)
-    return api.address

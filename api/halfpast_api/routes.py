@@ -12,6 +12,12 @@ from halfpast_api.publish import PublishHandlers
 from halfpast_api.pull import PullHandlers
 from halfpast_api.router import Route
 from halfpast_api.topic_admin import TopicAdminHandlers
+from halfpast_api.transactions.batch import BeginBatchHandlers
+from halfpast_api.transactions.begin import BeginHandlers
+from halfpast_api.transactions.checks import CheckHandlers
+from halfpast_api.transactions.listing import ListingHandlers
+from halfpast_api.transactions.outcomes import OutcomeHandlers
+from halfpast_api.transactions.producer_groups import ProducerGroupHandlers
 
 
 def publish_routes(
@@ -62,6 +68,43 @@ def admin_routes(
     yield Route("PUT", group, groups.put, limits.admin_max)
     yield Route("GET", group + "/lag", groups.lag)
     yield Route("PUT", group + "/offsets", groups.put_offsets, limits.admin_max)
+
+
+def producer_group_routes(
+    handlers: ProducerGroupHandlers, limits: BodyLimits
+) -> Iterable[Route]:
+    """Producer groups are administered."""
+    group = "/v1/producer-groups/{group}"
+    yield Route("GET", "/v1/producer-groups", handlers.list)
+    yield Route("GET", group, handlers.get)
+    yield Route("PUT", group, handlers.put, limits.admin_max)
+    yield Route("DELETE", group, handlers.delete)
+
+
+def transaction_routes(
+    begin: BeginHandlers,
+    batch: BeginBatchHandlers,
+    outcomes: OutcomeHandlers,
+    listing: ListingHandlers,
+    checks: CheckHandlers,
+    limits: BodyLimits,
+) -> Iterable[Route]:
+    """Transactions begin, end, and are looked after."""
+    transactions = "/v1/transactions"
+    one = transactions + "/{id}"
+    some_checks = "/v1/producer-groups/{group}/checks"
+    yield Route("POST", transactions, begin.begin, limits.batch_max)
+    yield Route("POST", transactions + ":batch", batch.begin, limits.batch_max)
+    yield Route("POST", one + ":add", begin.add, limits.batch_max)
+    yield Route("POST", one + ":commit", outcomes.commit, limits.admin_max)
+    yield Route("POST", one + ":rollback", outcomes.roll_back, limits.admin_max)
+    yield Route("POST", transactions + ":end", outcomes.end_all, limits.receipts_max)
+    yield Route("GET", transactions, listing.list)
+    yield Route("GET", one, listing.get)
+    yield Route("POST", one + ":resume", listing.resume, limits.admin_max)
+    yield Route("POST", one + ":force", outcomes.force, limits.admin_max)
+    yield Route("GET", some_checks, checks.poll)
+    yield Route("POST", some_checks + ":answer", checks.answer, limits.receipts_max)
 
 
 def health_routes(handlers: HealthHandlers) -> Iterable[Route]:

@@ -1,30 +1,60 @@
-"""The whole suite on one host: which processes there are and when each answers."""
+"""The whole suite on one host: which processes there are and how they begin."""
 
 import asyncio
+import errno
 import socket
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
-from halfpast_api.processes import Places
+from halfpast_api.places import Places
+from halfpast_api.probes import (
+    api_answers,
+    broker_answers,
+    delay_answers,
+    transactions_answer,
+)
 from halfpast_api.shutdown import SIGNALS, ignore_echoes
 from halfpast_api.supervisor import GaveUp, Service, Supervisor
 
-PROBE_S = 2.0
+R = TypeVar("R")
+
+PATIENCE_S = 2.0
+"""How long processes of a killed predecessor may take to be gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrance:
+    """Where HTTP is served. `reuse_port`: others may serve there as well."""
+
+    host: str
+    port: int
+    reuse_port: bool = False
 
 
 def run_suite(
-    places: Places, host: str, port: int, ready: Callable[[str], None]
+    places: Places,
+    entrance: Entrance,
+    check_allow: str,
+    ready: Callable[[str], None],
 ) -> None:
-    """Run broker, chronos and api under a supervisor until asked to stop.
+    """Run broker, chronos, txn and api under a supervisor until asked to stop.
 
-    Calls `ready` with the address of the API. Raises GaveUp, as SystemExit with
-    the status of the service that cannot start.
+    Calls `ready` with the address of the API. Raises FolderInUse, or OSError for a
+    port that is taken, before anything is started; GaveUp, as SystemExit with the
+    status of the service that cannot start.
     """
     places.prepare()
-    port = port or _free_port(host)
+    deadline_s = time.monotonic() + PATIENCE_S
+    _until_free(lambda: _check_folder(places), deadline_s)
+    port = _until_free(lambda: _free_port(entrance), deadline_s)
+    host = entrance.host
 
     async def main() -> None:
-        supervisor = Supervisor(services(places, host, port), print_at_once)
+        kept = services(places, host, port, check_allow)
+        supervisor = Supervisor(kept, print_at_once)
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, supervisor.stop)
@@ -38,100 +68,90 @@ def run_suite(
         raise SystemExit(error.status if error.status > 0 else 1) from None
 
 
-def services(places: Places, host: str, port: int) -> list[Service]:
+def services(
+    places: Places, host: str, port: int, check_allow: str = ""
+) -> list[Service]:
     """In the order in which they need each other."""
     program = (sys.executable, "-m", "halfpast_api.cli")
     data = ("--data", str(places.data))
+    broker = ("--broker", places.broker)
+    chronos = ("--chronos", places.chronos)
+    txn = ("--txn", places.transactions)
+    allow = ("--check-allow", check_allow)
+    secrets = {"HALFPAST_METADATA": places.metadata}
+    # Whoever started the supervisor has been asked already.
+    listen = ("--host", host, "--port", str(port), "--unsafe-open")
     return [
         Service(
             name="broker",
-            command=[*program, "broker", *data, "--broker", places.broker],
+            command=[*program, "broker", *data, *broker],
             is_ready=lambda: broker_answers(places.broker),
         ),
         Service(
             name="chronos",
-            command=[
-                *program,
-                "chronos",
-                *data,
-                *("--broker", places.broker, "--chronos", places.chronos),
-            ],
+            command=[*program, "chronos", *data, *broker, *chronos],
             is_ready=lambda: delay_answers(places.chronos),
+        ),
+        Service(
+            name="txn",
+            command=[*program, "txn", *data, *broker, *txn, *allow],
+            environment=secrets,
+            is_ready=lambda: transactions_answer(places.transactions),
         ),
         Service(
             name="api",
             command=[
-                *program,
-                "api",
-                *data,
-                *("--broker", places.broker, "--chronos", places.chronos),
-                # Whoever started the supervisor has been asked already.
-                *("--host", host, "--port", str(port), "--unsafe-open"),
+                *(*program, "api", *data),
+                *(*broker, *chronos, *txn, *allow, *listen),
             ],
-            environment={"HALFPAST_METADATA": places.metadata},
+            environment=secrets,
             is_ready=lambda: api_answers(host, port),
         ),
     ]
-
-
-async def broker_answers(address: str) -> bool:
-    """Whether a broker at this address answers a question."""
-    from halfpast_core_store.broker import Empty
-    from halfpast_core_store.broker_rpc import BrokerClient
-    from halfpast_core_store.errors import CoreError
-
-    client = BrokerClient(address)
-    try:
-        async with asyncio.timeout(PROBE_S):
-            await client.status(Empty())
-    except CoreError:
-        return False
-    finally:
-        await client.close()
-    return True
-
-
-async def delay_answers(address: str) -> bool:
-    """Whether a Delay Server at this address answers a question."""
-    from halfpast_chronos.delay_rpc import DelayClient
-    from halfpast_core_store.broker import Empty
-    from halfpast_core_store.errors import CoreError
-
-    client = DelayClient(address)
-    try:
-        async with asyncio.timeout(PROBE_S):
-            await client.status(Empty())
-    except CoreError:
-        return False
-    finally:
-        await client.close()
-    return True
-
-
-async def api_answers(host: str, port: int) -> bool:
-    """Whether HTTP is served there and the services behind it answer."""
-    async with asyncio.timeout(PROBE_S):
-        reader, writer = await asyncio.open_connection(host, port)
-        try:
-            writer.write(
-                f"GET /readyz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-                "".encode()
-            )
-            return b" 200 " in await reader.readline()
-        finally:
-            writer.close()
 
 
 def print_at_once(line: str) -> None:
     print(line, flush=True)
 
 
-def _free_port(host: str) -> int:
+def _until_free(take: Callable[[], R], deadline_s: float) -> R:
+    """Try until nobody else has it; after the deadline raises what `take` raises."""
+    from halfpast_core_store.errors import FolderInUse
+
+    while True:
+        try:
+            return take()
+        except (FolderInUse, OSError) as error:
+            is_taken = getattr(error, "errno", errno.EADDRINUSE) == errno.EADDRINUSE
+            if not is_taken or time.monotonic() >= deadline_s:
+                raise
+        time.sleep(0.05)
+
+
+def _check_folder(places: Places) -> None:
+    from halfpast_core_store.folder import FolderLock
+
+    for service in ("broker", "chronos", "txn"):
+        FolderLock(places.data, service).close()
+
+
+def _free_port(entrance: Entrance) -> int:
+    """The port to be listened at, for which nobody listens now."""
+    host, port = entrance.host, entrance.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
-        probe.bind((host, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if entrance.reuse_port:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            text = f"the port {port} of {host} is in use"
+            raise OSError(errno.EADDRINUSE, text) from None
+        free: int = probe.getsockname()[1]
+        return free
 
 
 def _in_url(host: str) -> str:

@@ -2,8 +2,9 @@
 
 They start in order, each when the one before it answers, and stop in reverse. One
 that dies is started again: at once the first time, then with growing pauses. One
-that dies again and again before it ever answers makes the supervisor give up, for
-then waiting helps nobody. If the supervisor itself dies, so do its children (see
+that dies again and again before it answers makes the supervisor give up, for then
+waiting helps nobody; so does one that has never answered and says by its status that
+another start cannot help. If the supervisor itself dies, so do its children (see
 `deathwatch.py`).
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from halfpast_api.cli_output import FOLDER_UNUSABLE, USAGE
 from halfpast_api.deathwatch import supervisor_entry
 from halfpast_api.shutdown import Asked
 
@@ -38,13 +40,15 @@ class Service:
 class RestartPolicy:
     """How often to start what dies. In seconds.
 
-    A process that was ready for `healthy_s` begins with a clean record.
+    A process that was ready for `healthy_s` begins with a clean record. `hopeless`
+    are statuses after which a first start is not tried again.
     """
 
     pause_initial_s: float = 0.1
     pause_max_s: float = 3.0
     healthy_s: float = 3.0
     unready_max: int = 5
+    hopeless: frozenset[int] = frozenset({USAGE, FOLDER_UNUSABLE})
     stop_s: float = 25.0
     probe_s: float = 0.02
 
@@ -152,12 +156,15 @@ class _Kept:
 
     async def keep(self) -> None:
         deaths = unready = 0
+        was_ready = False
         while True:
             ready_for_s, status = await self._run_once()
             if self.stopping:
                 return
             unready = unready + 1 if ready_for_s is None else 0
-            if unready == self._policy.unready_max:
+            was_ready = was_ready or unready == 0
+            is_hopeless = not was_ready and status in self._policy.hopeless
+            if is_hopeless or unready == self._policy.unready_max:
                 raise GaveUp(self.service.name, status)
             healthy = (ready_for_s or 0.0) >= self._policy.healthy_s
             deaths = 1 if healthy else deaths + 1

@@ -6,14 +6,15 @@ left alone while somebody holds the folder's lock.
 
 import fcntl
 import os
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rocksdict import AccessType, Options, Rdict
 
 from . import keys
-from .errors import ForeignFolder, StoreError
+from .errors import BrokenIndex, ForeignFolder, StoreError
 from .folder import MANIFEST, Manifest, read_manifest
 from .frame import FLAG_END
 from .real_disk import RealFile, room_on_disk
@@ -54,6 +55,8 @@ class FolderReport:
     timers_applied: int | None = None
     free_bytes: int = 0
     total_bytes: int = 0
+    broken: list[str] = field(default_factory=lambda: [])
+    """Names of the folders of indexes that cannot be opened."""
     problems: list[str] = field(default_factory=lambda: [])
 
     @property
@@ -82,10 +85,10 @@ def inspect_folder(folder: Path) -> FolderReport:
     report.holder = lock_holder(folder, "broker")
     inspect_log(folder, report)
     if not report.holder:
-        report.index_applied = applied_of(folder / "index")
+        report.index_applied = inspect_index(folder / "index", report)
         compare_index(report)
     if not lock_holder(folder, "chronos"):
-        report.timers_applied = applied_of(folder / "chronos")
+        report.timers_applied = inspect_index(folder / "chronos", report)
     if report.free_bytes < report.total_bytes // 20:
         report.problems.append(
             "the disk is more than 95 % full: sends are refused until there is room"
@@ -188,11 +191,24 @@ def damage(
     )
 
 
+def inspect_index(folder: Path, report: FolderReport) -> int | None:
+    """How far an index has come; a broken one is noted."""
+    try:
+        return applied_of(folder)
+    except BrokenIndex as error:
+        report.problems.append(str(error))
+        report.broken.append(folder.name)
+        return None
+
+
 def applied_of(folder: Path) -> int | None:
-    """Up to which position an index has applied the log; None if there is none."""
+    """Up to which position an index has applied the log; None if there is none.
+
+    Raises BrokenIndex.
+    """
     if not (folder / "CURRENT").exists():
         return None
-    with closing(open_read_only(folder)) as database:
+    with reading(folder) as database:
         value: bytes | None = database.get(keys.APPLIED)
     if value is None:
         return 0
@@ -202,11 +218,14 @@ def applied_of(folder: Path) -> int | None:
 
 
 def count_keys(folder: Path, family: bytes) -> int:
-    """How many keys of an index begin so. Takes about a second per million."""
-    with closing(open_read_only(folder)) as database:
+    """How many keys of an index begin so. Takes about a second per million.
+
+    Raises BrokenIndex.
+    """
+    count = 0
+    with reading(folder) as database:
         iterator = database.iter()
         iterator.seek(family)
-        count = 0
         while iterator.valid() and iterator.key().startswith(family):
             count += 1
             iterator.next()
@@ -214,13 +233,21 @@ def count_keys(folder: Path, family: bytes) -> int:
     return count
 
 
-def open_read_only(folder: Path) -> Rdict:
+@contextmanager
+def reading(folder: Path) -> Generator[Rdict]:
     """An index that nobody holds; what was not flushed is not in it."""
-    return Rdict(
-        str(folder),
-        Options(raw_mode=True),
-        access_type=AccessType.read_only(error_if_log_file_exist=False),
-    )
+    try:
+        database = Rdict(
+            str(folder),
+            Options(raw_mode=True),
+            access_type=AccessType.read_only(error_if_log_file_exist=False),
+        )
+        try:
+            yield database
+        finally:
+            database.close()
+    except Exception as error:  # RocksDB's have no type of their own
+        raise BrokenIndex(str(folder), str(error)) from error
 
 
 def compare_index(report: FolderReport) -> None:

@@ -38,6 +38,10 @@ class Roles:
         if self._fences.get(role) != token:
             raise FenceLost(role, role in self._fences)
 
+    def holds(self, role: str) -> bool:
+        """Whether the log is kept for this role already, from anywhere on."""
+        return role in self._holds
+
     def hold(self, role: str, token: int, position: int) -> None:
         """Keep the log from `position` on for this role. Raises FenceLost."""
         self.check(role, token)

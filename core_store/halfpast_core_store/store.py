@@ -345,8 +345,16 @@ class Store:
 
     def acquire(self, role: str) -> tuple[int, int]:
         """A new fence token for `role`, and the end of all that its former holder
-        can have written. That one's waiting appends are refused."""
-        return self._roles.acquire(role), self.log.tail
+        can have written. That one's waiting appends are refused.
+
+        Who comes for the first time holds the whole log, and that is flushed: were
+        it forgotten, the log might be deleted before where the role has come to.
+        """
+        token = self._roles.acquire(role)
+        if not self._roles.holds(role):
+            self._roles.hold(role, token, self.log.start)
+            self._index.flush()
+        return token, self.log.tail
 
     def hold(self, role: str, token: int, position: int) -> None:
         """Keep the log from `position` on for this role. Raises FenceLost."""

@@ -1,4 +1,4 @@
-"""The API over real HTTP, on a real broker and Delay Server, for the tests.
+"""The API over real HTTP, on real services, for the tests.
 
 `Api` is what a test holds: it calls, and gives answers with their JSON decoded.
 """
@@ -25,6 +25,12 @@ from halfpast_chronos.service import DelayService
 from halfpast_core_store.broker import Broker
 from halfpast_core_store.config import LogConfig, StoreConfig
 from halfpast_core_store.service import BrokerService
+from halfpast_txn.address_rules import AllowList
+from halfpast_txn.config import TxnConfig
+from halfpast_txn.http_transport import HttpCheckTransport
+from halfpast_txn.producer_group import CheckEndpoint
+from halfpast_txn.service import TransactionService
+from halfpast_txn.transactions import Transactions
 
 MIB = 1024 * 1024
 SMALL_STORE = StoreConfig(log=LogConfig(segment_size=64 * MIB))
@@ -143,29 +149,47 @@ class Api:
 
 @asynccontextmanager
 async def serve(
-    broker: Broker, delay: DelayServer, folder: Path, config: ApiConfig | None = None
+    broker: Broker,
+    delay: DelayServer,
+    transactions: Transactions,
+    folder: Path,
+    config: ApiConfig | None = None,
 ) -> AsyncGenerator[Api]:
     """The API on given services."""
     async with AsyncExitStack() as stack:
         metadata = await MetadataStore.open(f"sqlite:///{folder}/metadata.sqlite")
         stack.push_async_callback(metadata.close)
-        running = await start_api(broker, delay, metadata, config or ApiConfig(port=0))
+        running = await start_api(
+            broker, delay, transactions, metadata, config or ApiConfig(port=0)
+        )
         stack.push_async_callback(running.close)
         session = await stack.enter_async_context(ClientSession())
         yield Api(running, session)
 
 
+class NoEndpoints:
+    """Producer groups that poll for their checks."""
+
+    def check_endpoint(self, group: str) -> CheckEndpoint | None:
+        return None
+
+
 @asynccontextmanager
 async def real_services(
     folder: Path,
-) -> AsyncGenerator[tuple[BrokerService, DelayService]]:
-    """A broker and a Delay Server on a data folder."""
+) -> AsyncGenerator[tuple[BrokerService, DelayService, TransactionService]]:
+    """A broker, a Delay Server and a transaction service on a data folder."""
     async with AsyncExitStack() as stack:
         broker = await BrokerService.open(folder, SMALL_STORE)
         stack.push_async_callback(broker.close)
         delay = await DelayService.open(folder, broker, ChronosConfig())
         stack.push_async_callback(delay.close)
-        yield broker, delay
+        transport = HttpCheckTransport(AllowList.parse(""))
+        transactions = await TransactionService.open(
+            folder, broker, TxnConfig(), NoEndpoints(), transport
+        )
+        stack.push_async_callback(transactions.close)
+        yield broker, delay, transactions
 
 
 @asynccontextmanager
@@ -174,7 +198,7 @@ async def running_api(
 ) -> AsyncGenerator[Api]:
     """Everything, in this process."""
     async with (
-        real_services(folder) as (broker, delay),
-        serve(broker, delay, folder, config) as api,
+        real_services(folder) as services,
+        serve(*services, folder, config) as api,
     ):
         yield api

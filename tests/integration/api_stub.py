@@ -15,17 +15,28 @@ from halfpast_core_store.broker import (
     ResolveTopics,
     TopicInfo,
 )
+from halfpast_txn.transactions import (
+    End,
+    Ended,
+    EndResult,
+    EndTransactions,
+    GotTransaction,
+    Transactions,
+)
 
 
 class StubServices:
-    """Stands for broker and Delay Server alike.
+    """Stands for broker, Delay Server and transaction service alike.
 
-    Every call raises `error` if that is set; `appended` keeps what was to be stored.
+    Every call raises `error` if that is set; `appended` keeps what was to be stored,
+    `ended` which outcomes were asked for, each of which is answered `end_result`.
     """
 
     def __init__(self) -> None:
         self.error: Exception | None = None
         self.appended: list[Append] = []
+        self.ended: list[End] = []
+        self.end_result = EndResult()
         self.gauges: dict[str, float] = {}
 
     @property
@@ -37,6 +48,15 @@ class StubServices:
     def delay(self) -> DelayServer:
         delay: Any = self
         return delay  # type: ignore[no-any-return]
+
+    @property
+    def transactions(self) -> Transactions:
+        transactions: Any = self
+        return transactions  # type: ignore[no-any-return]
+
+    @property
+    def all(self) -> tuple[Broker, DelayServer, Transactions]:
+        return self.broker, self.delay, self.transactions
 
     async def append(self, request: Append) -> Appended:
         self._fail()
@@ -59,6 +79,15 @@ class StubServices:
     async def get_event(self, request: object) -> GotEvent:
         self._fail()
         return GotEvent(None)
+
+    async def get(self, request: object) -> GotTransaction:
+        self._fail()
+        return GotTransaction(None)
+
+    async def end(self, request: EndTransactions) -> Ended:
+        self._fail()
+        self.ended += request.ends
+        return Ended([self.end_result] * len(request.ends))
 
     async def find_event(self, request: object) -> FoundEvent:
         self._fail()

@@ -1,4 +1,4 @@
-"""The migration scripts of a release after this one, for tests.
+"""The migration scripts of the releases before and after this one, for tests.
 
 PYTEST_DONT_REWRITE: tests import its names before it is a plugin.
 """
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9999"
-down_revision = "0001"
+down_revision = "0002"
 
 
 def upgrade() -> None:
@@ -27,9 +27,21 @@ def upgrade() -> None:
 
 
 @pytest.fixture
+def last_scripts(tmp_path: Path) -> Path:
+    """The scripts of the release before, which has one revision less."""
+    folder = _copy(tmp_path / "last")
+    (folder / "versions" / "0002_producer_groups.py").unlink()
+    return folder
+
+
+@pytest.fixture
 def next_scripts(tmp_path: Path) -> Path:
     """The scripts of a release that has one revision more."""
-    folder = tmp_path / "with % in its name"
-    shutil.copytree(scripts_folder(), folder, ignore=shutil.ignore_patterns("__*"))
+    folder = _copy(tmp_path / "with % in its name")
     (folder / "versions" / "9999_next.py").write_text(REVISION)
+    return folder
+
+
+def _copy(folder: Path) -> Path:
+    shutil.copytree(scripts_folder(), folder, ignore=shutil.ignore_patterns("__*"))
     return folder

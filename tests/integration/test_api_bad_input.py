@@ -24,7 +24,7 @@ async def api(tmp_path: Path) -> AsyncIterator[Api]:
     """Fails the test if anything was stored."""
     services = StubServices()
     config = ApiConfig(port=0, bodies=SMALL)
-    async with serve(services.broker, services.delay, tmp_path, config) as api:
+    async with serve(*services.all, tmp_path, config) as api:
         yield api
     assert services.appended == []
 
@@ -198,7 +198,7 @@ async def test_a_body_that_is_not_what_its_encoding_says(api: Api) -> None:
 
 async def test_data_over_the_limit_of_the_topic(tmp_path: Path) -> None:
     services = StubServices()
-    async with serve(services.broker, services.delay, tmp_path) as api:
+    async with serve(*services.all, tmp_path) as api:
         reply = await api.post(EVENTS, {"data": "x" * (4 * 1024 * 1024)})
         assert (reply.status, reply.code) == (413, "event_too_large")
         exactly = {"data": "x" * (4 * 1024 * 1024 - 2)}
@@ -207,7 +207,7 @@ async def test_data_over_the_limit_of_the_topic(tmp_path: Path) -> None:
 
 async def test_more_receipts_than_can_be_settled_at_once(tmp_path: Path) -> None:
     services = StubServices()
-    async with serve(services.broker, services.delay, tmp_path) as api:
+    async with serve(*services.all, tmp_path) as api:
         receipts = ["QUJD"] * 10_001
         reply = await api.post("/v1/groups/g:ack", {"receipts": receipts})
         assert (reply.status, reply.pointers) == (422, ["/receipts"])
@@ -342,7 +342,7 @@ async def test_a_large_batch_of_tiny_events_is_counted_before_it_is_decoded(
     tmp_path: Path,
 ) -> None:
     services = StubServices()
-    async with serve(services.broker, services.delay, tmp_path) as api:
+    async with serve(*services.all, tmp_path) as api:
         body = json.dumps({"events": [{"topic": "a", "data": 1}] * 100_000}).encode()
         reply = await api.post("/v1/events:batch", body, headers=JSON)
         assert (reply.status, reply.code) == (422, "too_many_events")

@@ -36,7 +36,7 @@ async def hasty_api(
 ) -> AsyncGenerator[Api]:
     services = services or StubServices()
     config = ApiConfig(port=0, connections=replace(HASTY, **limits))
-    async with serve(services.broker, services.delay, folder, config) as api:
+    async with serve(*services.all, folder, config) as api:
         yield api
 
 
@@ -197,7 +197,7 @@ async def test_one_address_has_only_so_many_connections(tmp_path: Path) -> None:
 async def test_bodies_in_flight_take_only_so_much_memory(tmp_path: Path) -> None:
     services = StubServices()
     config = ApiConfig(port=0, bodies=BodyLimits(held_max=300_000))
-    async with serve(services.broker, services.delay, tmp_path, config) as api:
+    async with serve(*services.all, tmp_path, config) as api:
         head = POST + b"Content-Length: 1000000\r\n\r\n"
         async with line(api, head) as first, line(api, head) as second:
             for one in (first, second):

@@ -348,7 +348,8 @@ async def test_health_and_metrics(api: Api) -> None:
     assert (await api.get("/healthz")).body == {"status": "ok"}
     ready = await api.get("/readyz")
     assert ready.body == {
-        **{"status": "ready", "broker": "ok", "delay": "ok", "metadata": "ok"}
+        **{"status": "ready", "broker": "ok", "delay": "ok", "metadata": "ok"},
+        "transactions": "ok",
     }
     await api.publish("orders", data=1, delay_ms=1)
     await api.pop("g", "orders", wait_ms=5000)

@@ -32,7 +32,7 @@ async def services() -> StubServices:
 
 @pytest_asyncio.fixture
 async def api(services: StubServices, tmp_path: Path) -> AsyncIterator[Api]:
-    async with serve(services.broker, services.delay, tmp_path) as api:
+    async with serve(*services.all, tmp_path) as api:
         yield api
 
 
@@ -125,8 +125,8 @@ async def test_an_error_of_the_delay_server_is_told(
 async def test_events_flow_while_the_metadata_is_away(tmp_path: Path) -> None:
     away = tmp_path / "nowhere"
     async with (
-        real_services(tmp_path) as (broker, delay),
-        serve(broker, delay, away) as api,
+        real_services(tmp_path) as services,
+        serve(*services, away) as api,
     ):
         await api.publish("orders", data=1, delay_ms=1)
         assert len(await api.pop("g", "orders", wait_ms=5000)) == 1

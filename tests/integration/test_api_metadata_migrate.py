@@ -30,20 +30,30 @@ from halfpast_api.metadata.migrate import (
     migrate,
     scripts_folder,
 )
+from halfpast_api.metadata.settings import ProducerGroupSettings
+from halfpast_api.metadata.store import MetadataStore
 
 pytest_plugins = [
     "tests.integration.next_release",
     "tests.integration.postgres_server",
 ]
 
-HEAD = "0001"
+HEAD = "0002"
 TABLES = {
     "halfpast_changes",
     "halfpast_groups",
     "halfpast_limits",
     "halfpast_metadata_revision",
+    "halfpast_producer_groups",
     "halfpast_topics",
 }
+# What the release before this one does, with the values that it wrote.
+INSERT_TOPIC = text(
+    "INSERT INTO halfpast_topics (name, queues, max_delay_ms, max_body_bytes, flush, "
+    "description, version, created_at_ms, updated_at_ms, deleted_at_ms) "
+    "VALUES (:name, 9, 1, 1, 'sync', '', :version, 5, 5, NULL)"
+)
+SET_VERSION = text("UPDATE halfpast_changes SET version = :version")
 
 
 def test_from_empty_and_again(
@@ -54,6 +64,28 @@ def test_from_empty_and_again(
     assert migrate(database_url) == HEAD
     assert _tables(database_url) == TABLES
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.asyncio
+async def test_from_the_last_release(database_url: str, last_scripts: Path) -> None:
+    """What was there stays, and whoever still runs that release goes on writing."""
+    assert migrate(database_url, scripts=last_scripts) == "0001"
+    assert _tables(database_url) == TABLES - {"halfpast_producer_groups"}
+    _put_as_the_last_release(database_url, "before", 1)
+    assert migrate(database_url) == HEAD
+    assert _tables(database_url) == TABLES
+    store = await MetadataStore.open(database_url)
+    before = await store.changes()
+    assert (before.version, list(before.topics)) == (1, ["before"])
+    _put_as_the_last_release(database_url, "after", 2)
+    after = await store.changes(before.version)
+    assert (after.version, list(after.topics)) == (2, ["after"])
+    shop = await store.put_producer_group("shop", ProducerGroupSettings())
+    assert shop.entry.version == 3
+    _put_as_the_last_release(database_url, "last", 4)
+    assert list((await store.changes(3)).topics) == ["last"]
+    assert await store.producer_group("shop") == shop.entry
+    await store.close()
 
 
 def test_the_schema_is_what_the_revisions_make(database_url: str) -> None:
@@ -190,13 +222,19 @@ def test_names_sort_by_code_point_whatever_the_locale(postgres: PostgresServer) 
     )
     with migration_engine(parse_url(url)).connect() as connection:
         names = sorted(connection.execute(found).scalars())
-    assert names == ["name", "name", "name", "scope"]
+    assert names == ["name", "name", "name", "name", "scope"]
 
 
 @pytest.mark.postgres
 def test_an_absent_server_is_an_absent_database(tmp_path: Path) -> None:
     with pytest.raises(MetadataUnavailable, match="No such file"):
         migrate(f"postgresql://halfpast:secret@/halfpast?host={tmp_path}")
+
+
+def _put_as_the_last_release(url: str, name: str, version: int) -> None:
+    with migration_engine(parse_url(url)).begin() as connection:
+        connection.execute(INSERT_TOPIC, {"name": name, "version": version})
+        connection.execute(SET_VERSION, {"version": version})
 
 
 @contextmanager

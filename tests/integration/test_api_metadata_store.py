@@ -2,12 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from halfpast_api.metadata.cache import CacheConfig, MetadataCache
+from halfpast_api.metadata.database import Database, migration_engine, parse_url
 from halfpast_api.metadata.entry import Changes, Page
 from halfpast_api.metadata.errors import (
     InvalidSettings,
@@ -21,6 +25,7 @@ from halfpast_api.metadata.settings import (
     LIMIT_VALUE_MAX,
     GroupSettings,
     Limit,
+    ProducerGroupSettings,
     TopicSettings,
 )
 from halfpast_api.metadata.store import MetadataStore
@@ -36,6 +41,18 @@ LARGEST = TopicSettings(
     max_body_bytes=1,
     flush="async",
     description="Aufträge, 注文 \N{PACKAGE} 'quoted' \"twice\" %s :name",
+)
+
+
+SHOP = ProducerGroupSettings(
+    check_url="https://shop.example/checks?a=%C3%A4",
+    check_secrets=("whsec_bmV3", "whsec_b2xk+/="),
+    check_after_ms=604_800_000,
+    check_interval_ms=86_400_000,
+    check_max=1000,
+    check_timeout_ms=30_000,
+    check_concurrency_max=100,
+    description=LARGEST.description,
 )
 
 
@@ -93,6 +110,66 @@ async def test_groups_and_limits_too(store: MetadataStore) -> None:
     assert (limit.key, limit.settings) == (("topic:a", "publish_per_s"), largest)
     assert await store.limit("topic:b", "publish_per_s") is None
     assert await store.topic("billing") is None
+
+
+@pytest.mark.asyncio
+async def test_producer_groups_too(store: MetadataStore, clock: StoppedClock) -> None:
+    assert await store.producer_group("shop") is None
+    written = await store.put_producer_group("shop", SHOP, expected=0)
+    assert written.created
+    entry = await store.producer_group("shop")
+    assert entry == written.entry
+    assert entry is not None
+    assert (entry.name, entry.settings, entry.version) == ("shop", SHOP, 1)
+    again = await store.put_producer_group("shop", SHOP)
+    assert (again.created, again.entry) == (False, entry)
+    with pytest.raises(StaleVersion, match="producer group shop is at version 1"):
+        await store.put_producer_group("shop", SHOP, expected=7)
+    plain = ProducerGroupSettings()  # without secrets, which is not one empty secret
+    clock.now += 5
+    changed = await store.put_producer_group("shop", plain, expected=1)
+    assert changed.entry.settings == plain
+    assert await store.producer_group("shop") == changed.entry
+    for name in ("a", "b"):
+        await store.put_producer_group(name, SHOP)
+    first = await store.producer_groups(Page(limit=2))
+    assert [entry.name for entry in first.entries] == ["a", "b"]
+    second = await store.producer_groups(Page(after=first.next_after))
+    assert [entry.settings for entry in second.entries] == [plain]
+    assert (await store.groups()).entries == ()
+
+
+@pytest.mark.asyncio
+async def test_a_deleted_producer_group_leaves_no_secret(
+    database_url: str, store: MetadataStore
+) -> None:
+    await store.put_producer_group("shop", SHOP)
+    with pytest.raises(StaleVersion):
+        await store.delete_producer_group("shop", expected=7)
+    assert await store.delete_producer_group("shop", expected=1)
+    assert not await store.delete_producer_group("shop")
+    assert await store.producer_group("shop") is None
+    with migration_engine(parse_url(database_url)).connect() as connection:
+        rows = connection.execute(text("SELECT * FROM halfpast_producer_groups"))
+        (row,) = rows.mappings()
+    assert (row["name"], row["check_secrets"]) == ("shop", "")
+    assert not any("whsec" in str(value) for value in row.values())
+    assert (await store.put_producer_group("shop", SHOP, expected=0)).created
+
+
+@pytest.mark.asyncio
+async def test_errors_of_sql_tell_no_parameters(
+    database_url: str, store: MetadataStore
+) -> None:
+    """Some are secrets, and what nobody expected is logged."""
+    database = Database(parse_url(database_url))
+    nameless = text("INSERT INTO halfpast_limits (scope) VALUES (:scope)")
+    with (
+        pytest.raises(IntegrityError, match="parameters hidden"),
+        database.writing() as connection,
+    ):
+        connection.execute(nameless, {"scope": "hush"})
+    database.dispose()
 
 
 @pytest.mark.asyncio
@@ -214,19 +291,24 @@ async def test_changes_tell_what_is_new(store: MetadataStore) -> None:
     await store.delete_topic("a")
     await store.put_group("g", GroupSettings())
     await store.delete_limit("all", "publish_per_s")
+    await store.put_producer_group("shop", SHOP)
+    await store.put_producer_group("gone", SHOP)
+    await store.delete_producer_group("gone")
     assert await store.changes(before) == Changes(
-        version=6,
+        version=9,
         topics={"a": None},
         groups={"g": GroupSettings()},
+        producer_groups={"shop": SHOP, "gone": None},
         limits={("all", "publish_per_s"): None},
     )
     assert await store.changes() == Changes(
-        version=6,
+        version=9,
         is_full=True,
         topics={"b": TopicSettings()},
         groups={"g": GroupSettings()},
+        producer_groups={"shop": SHOP},
     )
-    ahead = await store.changes(7)  # of a database that was restored since
+    ahead = await store.changes(10)  # of a database that was restored since
     assert ahead.is_full
 
 
@@ -235,6 +317,9 @@ async def test_bad_settings_are_not_stored(store: MetadataStore) -> None:
     with pytest.raises(InvalidSettings):
         await store.put_topic("orders", TopicSettings(queues=0))
     assert await store.topic("orders") is None
+    with pytest.raises(InvalidSettings):
+        await store.put_producer_group("shop", replace(SHOP, check_max=0))
+    assert await store.producer_group("shop") is None
 
 
 @pytest.mark.asyncio
@@ -247,6 +332,13 @@ async def test_own_writes_are_in_the_cache_at_once(store: MetadataStore) -> None
     assert cache.topic_settings("orders") == LARGEST
     assert cache.group_settings("billing").max_attempts == 3
     assert cache.limit("all", "publish_per_s") == 7
+    assert not cache.has_producer_group("shop")
+    await store.put_producer_group("shop", SHOP)
+    assert cache.has_producer_group("shop")
+    assert cache.producer_group_settings("shop") == SHOP
+    await store.delete_producer_group("shop")
+    assert not cache.has_producer_group("shop")
+    assert cache.producer_group_settings("shop") == ProducerGroupSettings()
     await store.delete_topic("orders")
     await store.delete_group("billing")
     await store.delete_limit("all", "publish_per_s")

@@ -6,6 +6,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,7 @@ import halfpast as sdk
 from halfpast_api.cli import app
 
 HASTY = sdk.RetryPolicy(total_s=30.0, attempt_s=5.0, backoff_max_s=0.1)
-SERVICES = {"broker", "chronos", "api"}
+SERVICES = {"broker", "chronos", "txn", "api"}
 
 
 def publish(suite: Suite, data: object) -> str:
@@ -35,6 +37,21 @@ def publish(suite: Suite, data: object) -> str:
 def stored(suite: Suite, event_id: str) -> object:
     with sdk.SyncClient(suite.address, retry=HASTY) as client:
         return client.get(event_id).data
+
+
+def fetched(request: urllib.request.Request | str) -> tuple[int, bytes]:
+    """Status and body, also of a refusal."""
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def readiness(suite: Suite) -> dict[str, object]:
+    found: dict[str, object] = json.loads(fetched(f"{suite.address}/readyz")[1])
+    return found
 
 
 def until_gone(pid: int) -> None:
@@ -62,12 +79,15 @@ def test_dev_survives_sigkill(tmp_path: Path) -> None:
         assert stored(second, event_id) == {"n": 1}
 
 
-def test_a_port_in_use_is_explained(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["dev", "up"])
+def test_a_port_in_use_is_explained(tmp_path: Path, command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = halfpast("dev", "--data", str(tmp_path), "--port", port)
+        done = halfpast(command, "--data", str(tmp_path), "--port", port)
     assert done.returncode == 1
+    assert done.stderr.count("in use") == 1
     assert "--port" in done.stderr
+    assert done.stdout == ""
 
 
 def test_a_newcomer_sees_what_to_try(tmp_path: Path) -> None:
@@ -111,11 +131,13 @@ def test_tail_waits_out_a_killed_server(tmp_path: Path) -> None:
     assert "second" in output
 
 
-def test_a_folder_cannot_be_used_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["dev", "up"])
+def test_a_folder_cannot_be_used_twice(tmp_path: Path, command: str) -> None:
     with Suite("dev", tmp_path, "--port", "0") as first:
-        second = halfpast("dev", "--data", str(tmp_path), "--port", "0")
+        second = halfpast(command, "--data", str(tmp_path), "--port", "0")
         assert second.returncode == os.EX_CONFIG
-        assert f"in use by process {first.pid}" in second.stderr
+        assert second.stderr.count(f"in use by process {first.pid}") == 1
+        assert second.stdout == ""
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])
@@ -128,13 +150,56 @@ def test_strangers_are_not_let_in(tmp_path: Path, host: str, command: str) -> No
     assert not (tmp_path / "d").exists()
 
 
-def test_a_bad_setting_is_named(tmp_path: Path) -> None:
-    suite = Suite("dev", tmp_path, HALFPAST_CHRONOS_FIRE_COUNT="many")
+@pytest.mark.parametrize("command", ["dev", "up"])
+@pytest.mark.parametrize("name", ["CHRONOS_FIRE_COUNT", "TXN_LOAD_COUNT"])
+def test_a_bad_setting_is_named(tmp_path: Path, command: str, name: str) -> None:
+    name = f"HALFPAST_{name}"
+    suite = Suite(command, tmp_path / "d", **{name: "many"})
     assert suite.wait() == 2
-    assert "HALFPAST_CHRONOS_FIRE_COUNT='many'" in suite.lines[0]
+    assert f"{name}='many'" in suite.lines[0]
+    assert len(suite.lines) == 1
+    assert not (tmp_path / "d").exists()
 
 
-def test_up_starts_three_services_and_stops_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["dev", "up", "txn", "api"])
+def test_a_wrong_allow_list_is_refused_first(tmp_path: Path, command: str) -> None:
+    words = [command, "--data", str(tmp_path / "d"), "--check-allow", "10.0.0.0/99"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "--check-allow '10.0.0.0/99' cannot be used" in done.stderr
+    assert "'10.0.0.0/99' is not an IP address or network" in done.stderr
+    assert not (tmp_path / "d").exists()
+
+
+def test_only_dev_checks_back_on_this_machine_unasked() -> None:
+    helps = {
+        command: halfpast(command, "--help").stdout
+        for command in ("dev", "up", "txn", "api")
+    }
+    assert all("--check-allow" in text for text in helps.values())
+    assert [name for name, text in helps.items() if "127.0.0.0/8" in text] == ["dev"]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "status"),
+    [("dev", (), 201), ("up", (), 422), ("up", ("--check-allow", "localhost"), 201)],
+)
+def test_where_check_backs_may_go(
+    tmp_path: Path, command: str, options: tuple[str, ...], status: int
+) -> None:
+    with Suite(command, tmp_path, "--port", "0", *options) as suite:
+        put = urllib.request.Request(
+            f"{suite.address}/v1/producer-groups/orders",
+            data=b'{"check_url": "http://localhost:9/checks"}',
+            headers={"Content-Type": "application/json"},
+            method="PUT",
+        )
+        found, content = fetched(put)
+    assert found == status
+    assert (b"forbidden_endpoint" in content) == (status == 422)
+
+
+def test_up_starts_its_services_and_stops_them(tmp_path: Path) -> None:
     suite = Suite("up", tmp_path, "--port", "0").wait_ready()
     assert children_of(suite.pid).keys() == SERVICES
     event_id = publish(suite, {"n": 1})
@@ -159,6 +224,32 @@ def test_up_starts_again_what_dies(tmp_path: Path) -> None:
         assert len(deaths) == len(SERVICES)
 
 
+def test_up_is_ready_again_after_the_death_of_txn(tmp_path: Path) -> None:
+    with Suite("up", tmp_path, "--port", "0") as suite:
+        assert readiness(suite) == {
+            "status": "ready",
+            "broker": "ok",
+            "delay": "ok",
+            "transactions": "ok",
+            "metadata": "ok",
+        }
+        words = ("tx", "begin", "g", "t", "1", "--json")
+        begun = halfpast(*words, server=suite.address)
+        transaction = json.loads(begun.stdout)["id"]
+        before = children_of(suite.pid)["txn"]
+        os.kill(before, signal.SIGKILL)
+        until_gone(before)
+        until(lambda: children_of(suite.pid).get("txn", before) != before)
+        until(lambda: readiness(suite).get("transactions") == "ok")
+        metrics = fetched(f"{suite.address}/metrics")[1].decode()
+        assert 'halfpast_up{service="transactions"} 1.0' in metrics
+        assert "halfpast_txn_service_ready 1.0" in metrics
+        committed = halfpast("tx", "commit", transaction, server=suite.address)
+        assert committed.returncode == 0, committed.stderr
+        popped = halfpast("pop", "g", "t", "--json", server=suite.address)
+        assert json.loads(popped.stdout)["data"] == 1
+
+
 def test_the_services_die_with_a_killed_up(tmp_path: Path) -> None:
     first = Suite("up", tmp_path, "--port", "0").wait_ready()
     event_id = publish(first, {"n": 1})
@@ -175,7 +266,8 @@ def test_up_gives_up_on_a_folder_it_cannot_use(tmp_path: Path) -> None:
     )
     suite = Suite("up", tmp_path, "--port", "0")
     assert suite.wait() == os.EX_CONFIG
-    assert any("format version 999" in line for line in suite.lines)
+    told = [line for line in suite.lines if "format version 999" in line]
+    assert len(told) == 1
     assert "error: broker does not start" in suite.lines[-1]
 
 
@@ -185,13 +277,16 @@ def test_services_can_meet_over_tcp(tmp_path: Path) -> None:
     with (
         Suite("broker", tmp_path, "--broker", address),
         Suite("chronos", tmp_path / "c", "--broker", address) as chronos,
+        Suite("txn", tmp_path / "t", "--broker", address) as txn,
         Suite(
             "api",
             tmp_path / "a",
             *("--broker", address, "--chronos", chronos.address, "--port", "0"),
+            *("--txn", txn.address),
         ) as api,
     ):
         assert stored(api, publish(api, "x")) == "x"
+        assert readiness(api)["transactions"] == "ok"
 
 
 def test_doctor_explains_a_folder(tmp_path: Path) -> None:
@@ -214,6 +309,20 @@ def test_doctor_explains_a_folder(tmp_path: Path) -> None:
     assert about["metadata"] == "metadata.sqlite is sound"
 
 
+@pytest.mark.parametrize("index", ["index", "chronos", "txn"])
+def test_doctor_finds_a_broken_index(tmp_path: Path, index: str) -> None:
+    with Suite("dev", tmp_path, "--port", "0") as suite:
+        publish(suite, "x")
+    (tmp_path / index / "CURRENT").write_text("nonsense")
+    refused = halfpast("dev", "--data", str(tmp_path), "--port", "0")
+    assert refused.returncode == os.EX_CONFIG
+    done = halfpast("doctor", "--data", str(tmp_path))
+    assert done.returncode == 1
+    assert f"the index {tmp_path / index} cannot be opened" in done.stdout
+    assert "move it away" in done.stdout
+    assert "not there" not in done.stdout
+
+
 def test_doctor_finds_damage(tmp_path: Path) -> None:
     with Suite("dev", tmp_path, "--port", "0") as suite:
         for number in range(3):
@@ -230,7 +339,7 @@ def test_doctor_finds_damage(tmp_path: Path) -> None:
     refused = halfpast("dev", "--data", str(tmp_path), "--port", "0")
     assert refused.returncode == os.EX_CONFIG
     assert "corrupt at offset" in refused.stderr
-    assert "halfpast doctor" in refused.stderr
+    assert f"halfpast doctor --data {tmp_path}\n" in refused.stderr
 
 
 def test_small_really_is_small(tmp_path: Path) -> None:

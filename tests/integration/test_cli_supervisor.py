@@ -144,6 +144,50 @@ async def test_a_service_that_never_answers_is_given_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("status", [2, 78])
+async def test_what_another_start_cannot_help_is_given_up_at_once(status: int) -> None:
+    code = f"import sys; print('wrong'); sys.exit({status})"
+    command = [sys.executable, "-c", code]
+    run = Run([Service(name="broken", command=command, is_ready=never)])
+    with pytest.raises(GaveUp, match="broken does not start") as caught:
+        await asyncio.wait_for(run.task, 20)
+    assert caught.value.status == status
+    assert run.lines == ["broken | wrong"]
+
+
+@pytest.mark.asyncio
+async def test_what_has_answered_before_gets_all_its_tries(tmp_path: Path) -> None:
+    """Whatever it says: it is the same folder and the same command as before."""
+    ready = tmp_path / "1"
+    program = """
+import pathlib, sys, time
+ready = pathlib.Path(sys.argv[1])
+if pathlib.Path(sys.argv[2]).exists():
+    sys.exit(78)
+ready.write_text("x")
+time.sleep(60)
+"""
+    spoiled = tmp_path / "2"
+
+    async def is_ready() -> bool:
+        return has_text(ready)
+
+    command = [sys.executable, "-c", program, str(ready), str(spoiled)]
+    run = Run([Service(name="only", command=command, is_ready=is_ready)])
+    await run.until(run.ready.is_set)
+    spoiled.touch()
+    pid = run.supervisor.pid_of("only")
+    assert pid is not None
+    ready.unlink()
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(GaveUp) as caught:
+        await asyncio.wait_for(run.task, 20)
+    assert caught.value.status == 78
+    again = [line for line in run.lines if "starting it again" in line]
+    assert len(again) == HASTY.unready_max
+
+
+@pytest.mark.asyncio
 async def test_stopping_while_starting_leaves_nobody(tmp_path: Path) -> None:
     ready = tmp_path / "1"
     command = service("slow", ready).command

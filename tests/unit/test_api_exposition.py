@@ -72,6 +72,31 @@ def test_types_are_told() -> None:
     assert "# TYPE halfpast_g gauge" in text
 
 
+def test_a_counter_and_a_gauge_may_share_a_stem() -> None:
+    status = BrokerStatus(
+        counters={"transactions_parked_total": 7}, gauges={"transactions_parked": 2}
+    )
+    observed = Observed(services={"transactions": status})
+    text = Exposition(HttpMetrics([])).render(observed).decode()
+    assert "# TYPE halfpast_transactions_parked_total counter" in text
+    assert "# TYPE halfpast_transactions_parked gauge" in text
+    lines = text.splitlines()
+    assert "halfpast_transactions_parked_total 7.0" in lines
+    assert "halfpast_transactions_parked 2.0" in lines
+
+
+def test_metrics_are_explained() -> None:
+    status = BrokerStatus(
+        counters={'transactions_ended_total{outcome="committed",source="check"}': 1},
+        gauges={"timers_in_wheel": 3},
+    )
+    observed = Observed(services={"transactions": status})
+    text = Exposition(HttpMetrics([])).render(observed).decode()
+    assert "# HELP halfpast_transactions_ended_total Outcomes, and whether" in text
+    words = "Of the transactions service: timers in wheel."
+    assert f"# HELP halfpast_timers_in_wheel {words}" in text
+
+
 def test_this_process_shows_its_connections() -> None:
     observed = Observed(
         connections=5,

@@ -10,7 +10,11 @@ from halfpast_api.metadata import snapshot
 from halfpast_api.metadata.cache import CacheConfig, MetadataCache
 from halfpast_api.metadata.entry import Changes
 from halfpast_api.metadata.errors import MetadataUnavailable
-from halfpast_api.metadata.settings import GroupSettings, TopicSettings
+from halfpast_api.metadata.settings import (
+    GroupSettings,
+    ProducerGroupSettings,
+    TopicSettings,
+)
 from halfpast_api.metadata.snapshot import Snapshot
 
 NINE = TopicSettings(queues=9)
@@ -100,6 +104,42 @@ async def test_limits_come_and_go() -> None:
     await cache.refresh()
     assert (cache.limit("all", "a"), cache.limit("all", "b")) == (None, 2)
     assert cache.limit("t", "a") == 0
+
+
+@pytest.mark.asyncio
+async def test_producer_groups_come_and_go(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.json"
+    ten = ProducerGroupSettings(check_max=10, check_secrets=("whsec_a",))
+    both = {"shop": ten, "bank": ProducerGroupSettings()}
+    store = ScriptedStore(
+        Changes(version=1, is_full=True, producer_groups=both),
+        Changes(version=2, producer_groups={"bank": None, "gone": ten}),
+        Changes(version=1, is_full=True, producer_groups={"shop": ten}),
+        AWAY,
+    )
+    config = CacheConfig(snapshot_path=path)
+    cache = MetadataCache(store, config)
+    assert not cache.has_producer_group("shop")
+    assert cache.producer_group_settings("shop") == ProducerGroupSettings()
+    await cache.refresh()
+    assert cache.has_producer_group("bank")  # defaults, but somebody has given them
+    assert cache.producer_group_settings("shop") == ten
+    assert Changes(version=2, producer_groups={"bank": None})  # is not nothing
+    await cache.refresh()
+    assert not cache.has_producer_group("bank")
+    assert cache.producer_group_settings("shop") == ten
+    assert cache.has_producer_group("gone")
+    await cache.refresh()  # of a database that was restored
+    assert not cache.has_producer_group("gone")
+    assert cache.has_producer_group("shop")
+    await cache.stop()
+
+    again = MetadataCache(store, config)
+    await again.start()
+    assert again.status.origin == "snapshot"
+    assert again.producer_group_settings("shop") == ten
+    assert not again.has_producer_group("bank")
+    await again.stop()
 
 
 @pytest.mark.asyncio

@@ -22,15 +22,18 @@ from halfpast_api.metadata.settings import (
     DELAY_MS_MAX,
     GroupSettings,
     Limit,
+    ProducerGroupSettings,
     TopicSettings,
     check,
 )
 from halfpast_core_store.record import BODY_SIZE_MAX
+from halfpast_txn.policy import CheckPolicy
 
 
 def test_defaults_are_allowed() -> None:
     check(TopicSettings())
     check(GroupSettings())
+    check(ProducerGroupSettings())
     check(Limit(value=0))
 
 
@@ -80,6 +83,51 @@ def test_group_settings_have_limits(
         assert error.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("field", "allowed", "refused"),
+    [
+        ("check_url", ["", "http://a", "x" * 2000], ["x" * 2001, "\0", "a\ud800"]),
+        (
+            "check_secrets",
+            [(), ("whsec_a",), ("a", "b"), ("x" * 100,)],
+            [("a", "b", "c"), ("",), ("a b",), ("a\n",), ("ü",), ("x" * 101,)],
+        ),
+        ("check_after_ms", [0, 604_800_000], [-1, 604_800_001]),
+        ("check_interval_ms", [100, 86_400_000], [99, 86_400_001]),
+        ("check_max", [1, 1000], [0, 1001]),
+        ("check_timeout_ms", [100, 30_000], [99, 30_001]),
+        ("check_concurrency_max", [1, 100], [0, 101]),
+        ("description", ["", "x" * 1000, "ü\n"], ["x" * 1001, "\0", "a\ud800"]),
+    ],
+)
+def test_producer_group_settings_have_limits(
+    field: str, allowed: list[Any], refused: list[Any]
+) -> None:
+    for value in allowed:
+        check(_producer_group({field: value}))
+    for value in refused:
+        with pytest.raises(InvalidSettings) as error:
+            check(_producer_group({field: value}))
+        assert error.value.field == field
+
+
+def test_a_producer_group_begins_with_the_policy_of_all() -> None:
+    settings = ProducerGroupSettings()
+    policy = CheckPolicy()
+    assert settings.check_after_ms == policy.check_after_ms == 6_000
+    assert settings.check_interval_ms == policy.check_interval_ms == 30_000
+    assert settings.check_max == policy.check_max == 15
+    assert (settings.check_timeout_ms, settings.check_concurrency_max) == (5000, 8)
+
+
+def test_secrets_are_not_shown() -> None:
+    settings = ProducerGroupSettings(check_secrets=("whsec_hush",))
+    assert "hush" not in repr(settings)
+    with pytest.raises(InvalidSettings) as error:
+        check(ProducerGroupSettings(check_secrets=("whsec_hush hush",)))
+    assert "hush" not in str(error.value)
+
+
 @pytest.mark.parametrize("value", [-1, 2**53])
 def test_a_limit_is_a_number_that_json_keeps(value: int) -> None:
     with pytest.raises(InvalidSettings):
@@ -111,6 +159,10 @@ def test_errors_travel(error: MetadataError) -> None:
 
 def _topic(change: dict[str, Any]) -> TopicSettings:
     return replace(TopicSettings(), **change)
+
+
+def _producer_group(change: dict[str, Any]) -> ProducerGroupSettings:
+    return replace(ProducerGroupSettings(), **change)
 
 
 def _group(change: dict[str, Any]) -> GroupSettings:

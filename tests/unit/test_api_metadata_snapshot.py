@@ -1,6 +1,8 @@
 """The snapshot file: the same back, or a clear no."""
 
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,11 @@ from hypothesis import strategies as st
 
 from halfpast_api.metadata import snapshot
 from halfpast_api.metadata.errors import SnapshotUnusable
-from halfpast_api.metadata.settings import GroupSettings, TopicSettings
+from halfpast_api.metadata.settings import (
+    GroupSettings,
+    ProducerGroupSettings,
+    TopicSettings,
+)
 from halfpast_api.metadata.snapshot import Snapshot
 
 SOURCE = "sqlite:////data/metadata.sqlite"
@@ -22,6 +28,12 @@ topic_settings = st.builds(
     description=st.text(st.characters(exclude_categories=["Cs"])),
 )
 group_settings = st.builds(GroupSettings, max_attempts=st.integers(1, 1000))
+producer_group_settings = st.builds(
+    ProducerGroupSettings,
+    check_url=st.text(st.characters(exclude_categories=["Cs"])),
+    check_secrets=st.lists(names, max_size=2).map(tuple),
+    check_max=st.integers(1, 1000),
+)
 limits = st.dictionaries(names, st.integers(0, 2**53 - 1))
 snapshots = st.builds(
     Snapshot,
@@ -30,6 +42,7 @@ snapshots = st.builds(
     read_at_ms=st.integers(0, 2**53),
     topics=st.dictionaries(names, topic_settings),
     groups=st.dictionaries(names, group_settings),
+    producer_groups=st.dictionaries(names, producer_group_settings),
     limits=st.dictionaries(names, limits),
 )
 
@@ -39,6 +52,7 @@ SAVED = Snapshot(
     read_at_ms=1_767_225_600_000,
     topics={"orders": TopicSettings(queues=9)},
     groups={"billing": GroupSettings(max_attempts=3)},
+    producer_groups={"shop": ProducerGroupSettings(check_secrets=("whsec_a",))},
     limits={"topic:orders": {"publish_per_s": 100}},
 )
 
@@ -57,6 +71,30 @@ def test_a_save_leaves_one_file(tmp_path: Path) -> None:
     snapshot.save(path, SAVED)
     snapshot.save(path, SAVED)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
+    """It holds secrets; also where an older release has left one for everybody."""
+    path = tmp_path / "snapshot.json"
+    left = path.with_name(f"{path.name}.{os.getpid()}.tmp")  # by a crash
+    for older in (path, left):
+        older.touch()
+        older.chmod(0o644)
+    snapshot.save(path, SAVED)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert snapshot.load(path, SOURCE) == SAVED
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_file_of_a_release_without_producer_groups_is_read(tmp_path: Path) -> None:
+    path = _saved(tmp_path, {})
+    older = json.loads(path.read_text())
+    del older["producer_groups"]
+    path.write_text(json.dumps(older))
+    loaded = snapshot.load(path, SOURCE)
+    assert loaded is not None
+    assert loaded.producer_groups == {}
+    assert (loaded.topics, loaded.limits) == (SAVED.topics, SAVED.limits)
 
 
 def test_no_file_is_no_error(tmp_path: Path) -> None:

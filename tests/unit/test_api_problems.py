@@ -16,6 +16,7 @@ from halfpast_api.problems import (
     Refusal,
     as_refusal,
     problem_of,
+    refusal_of,
     refuse_field,
 )
 from halfpast_chronos import errors as delay_errors
@@ -31,6 +32,7 @@ from halfpast_core_store.errors import (
     UnknownTopic,
 )
 from halfpast_core_store.rpc_errors import ConnectionLost, RemoteFailure, Unavailable
+from halfpast_txn import errors as txn_errors
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,12 @@ from halfpast_core_store.rpc_errors import ConnectionLost, RemoteFailure, Unavai
         (delay_errors.AlreadyDelivered("x", 5), 409, "already_delivered", None),
         (delay_errors.AlreadyCancelled("x", 5), 409, "already_cancelled", None),
         (delay_errors.StaleVersion("x", 5), 412, "stale_version", None),
+        (txn_errors.UnknownTransaction("x"), 404, "unknown_transaction", None),
+        (txn_errors.TransactionConflict("x", "y"), 409, "transaction_conflict", None),
+        (txn_errors.TransactionParked("x", 15), 409, "transaction_parked", None),
+        (txn_errors.WrongProducerGroup("x", "g"), 409, "wrong_producer_group", None),
+        (txn_errors.MessagesOutOfOrder("x", 3), 409, "messages_out_of_order", None),
+        (txn_errors.TooManyMessages(1000, 10**6), 422, "too_many_messages", None),
         (StaleSettings("topic x", 1, 2), 412, "stale_version", None),
         (MetadataUnavailable("gone"), 503, "metadata_unavailable", "1"),
         (InvalidSettings("queues", "must be 1"), 422, "invalid_settings", None),
@@ -82,6 +90,23 @@ def test_unknown_outcomes_say_so() -> None:
         assert "Idempotency-Key" in refusal.detail
 
 
+def test_a_conflict_tells_the_durable_outcome() -> None:
+    refusal = as_refusal(txn_errors.TransactionConflict("x", "rolled_back"))
+    assert refusal is not None
+    problem = problem_of(refusal.under("/ends/0"))
+    assert problem.state == "rolled_back"
+    assert problem.detail == (
+        "transaction x is rolled back, which does not change any more; act by that"
+    )
+
+
+def test_a_code_that_a_service_gives_is_told_with_advice() -> None:
+    parked = refusal_of("transaction_parked", "transaction x is parked")
+    assert parked.detail.startswith("transaction x is parked; an operator ")
+    assert refusal_of("overloaded", "full").headers == [("Retry-After", "1")]
+    assert refusal_of("never_heard_of", "odd").code == "internal"
+
+
 def test_a_field_of_settings_is_pointed_to() -> None:
     refusal = as_refusal(InvalidSettings("queues", "must be 1 to 5"))
     assert refusal is not None
@@ -92,9 +117,9 @@ def test_every_error_that_a_request_can_meet_has_a_kind() -> None:
     own_start = {
         *("store_error", "delay_error", "internal", "rpc_error"),  # bases
         *("folder_in_use", "newer_format", "foreign_folder", "log_behind_index"),
-        *("too_early", "broken_index"),
+        *("too_early", "broken_index", "transaction_error"),
     }
-    for module in (core_errors, delay_errors):
+    for module in (core_errors, delay_errors, txn_errors):
         for error in vars(module).values():
             if isinstance(error, type) and issubclass(error, CoreError):
                 assert error.code in KINDS or error.code in own_start, error
@@ -135,8 +160,8 @@ def _codes_in_source() -> Iterator[str]:
     import inspect
     import re
 
-    for info in pkgutil.iter_modules(halfpast_api.__path__):
-        if info.name.startswith("cli") or info.ispkg:
+    for info in pkgutil.walk_packages(halfpast_api.__path__, "halfpast_api."):
+        if info.name.startswith("halfpast_api.cli") or info.ispkg:
             continue
-        source = inspect.getsource(importlib.import_module(f"halfpast_api.{info.name}"))
+        source = inspect.getsource(importlib.import_module(info.name))
         yield from re.findall(r'(?:Refusal|refuse_field)\(\s*"([a-z_]+)"', source)

@@ -3,6 +3,7 @@
 from halfpast_api.doctor import Finding, Level, findings_of, show_bytes
 from halfpast_core_store.folder import Manifest
 from halfpast_core_store.inspect import FolderReport, SegmentReport
+from halfpast_txn.inspect import TxnReport
 
 GIB = 1024**3
 MANIFEST = Manifest(format_version=1, store_id="s", salt=0)
@@ -25,12 +26,19 @@ def report() -> FolderReport:
     )
 
 
-def about(name: str, folder: FolderReport) -> Finding:
-    return next(finding for finding in findings_of(folder) if finding.about == name)
+TXN = TxnReport(applied=4096)
+
+
+def found_in(folder: FolderReport, txn: TxnReport = TXN) -> list[Finding]:
+    return list(findings_of(folder, txn))
+
+
+def about(name: str, folder: FolderReport, txn: TxnReport = TXN) -> Finding:
+    return next(each for each in found_in(folder, txn) if each.about == name)
 
 
 def test_a_good_folder_has_only_good_news() -> None:
-    found = list(findings_of(report()))
+    found = found_in(report())
     assert {finding.level for finding in found} == {Level.OK}
     assert about("log", report()).text.startswith("1 segment, 3 frames with 9 records")
     assert "replays 3.0 KiB" in about("timers", report()).text
@@ -39,13 +47,13 @@ def test_a_good_folder_has_only_good_news() -> None:
 def test_a_problem_comes_first_with_its_advice() -> None:
     folder = report()
     folder.problems.append("the index is ahead: restore the segments")
-    first = next(findings_of(folder))
+    first = found_in(folder)[0]
     assert (first.level, first.advice) == (Level.BAD, "restore the segments")
 
 
 def test_a_folder_without_a_manifest_is_not_explained_further() -> None:
     folder = FolderReport(folder="d", problems=["there is no halfpast.json: not ours"])
-    assert len(list(findings_of(folder))) == 1
+    assert len(found_in(folder)) == 1
 
 
 def test_an_unfinished_frame_is_no_damage() -> None:
@@ -71,6 +79,33 @@ def test_timers_ahead_of_the_log_are_bad() -> None:
     assert about("timers", folder).level is Level.BAD
 
 
+def test_transactions_ahead_of_the_log_are_bad() -> None:
+    assert about("txn", report(), TxnReport(applied=5000)).level is Level.BAD
+
+
+def test_transactions_that_cannot_be_read_are_a_problem() -> None:
+    txn = TxnReport(problem="the index d/txn cannot be opened: bad; move it away")
+    found = found_in(report(), txn)
+    assert (found[0].level, found[0].advice) == (Level.BAD, "bad; move it away")
+    assert not any(each.about == "txn" for each in found)
+
+
+def test_a_new_folder_has_no_transactions() -> None:
+    assert "builds it from the log" in about("txn", report(), TxnReport()).text
+    folder = report()
+    folder.holder = "process 7"
+    assert "in use" in about("txn", folder, TxnReport()).text
+
+
+def test_transactions_without_outcome_are_counted() -> None:
+    txn = TxnReport(applied=4096, open_count=1200, parked_count=1)
+    found = [each for each in found_in(report(), txn) if each.about == "txn"]
+    assert [each.level for each in found] == [Level.OK, Level.NOTE, Level.OK]
+    assert "1 transaction parked" in found[1].text
+    assert "halfpast tx list" in found[1].advice
+    assert "1,200 transactions without outcome" in found[2].text
+
+
 def test_little_room_is_told_before_it_is_none() -> None:
     folder = report()
     folder.free_bytes = GIB
@@ -80,7 +115,7 @@ def test_little_room_is_told_before_it_is_none() -> None:
 def test_many_segments_are_not_all_shown() -> None:
     folder = report()
     folder.segments *= 100
-    shown = [finding for finding in findings_of(folder) if finding.about == "segment"]
+    shown = [each for each in found_in(folder) if each.about == "segment"]
     assert len(shown) == 20
 
 

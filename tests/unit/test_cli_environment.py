@@ -45,9 +45,14 @@ def test_the_real_configurations_can_be_set() -> None:
     from halfpast_api.config import ApiConfig
     from halfpast_chronos.config import ChronosConfig
     from halfpast_core_store.config import StoreConfig
+    from halfpast_txn.config import TxnConfig
 
     store = configured(StoreConfig, "S_", {"S_LOG_SEGMENT_SIZE": "1048576"})
     assert store.log.segment_size == 1048576
     assert configured(ChronosConfig, "C_", {}) == ChronosConfig()
     api = configured(ApiConfig, "A_", {"A_BODIES_BATCH_MAX": "5"})
     assert api.bodies.batch_max == 5
+    # The address of the service has no underscore behind its name.
+    environment = {"HALFPAST_TXN": "tcp:h:1", "HALFPAST_TXN_HISTORY_MS": "5"}
+    txn = configured(TxnConfig, "HALFPAST_TXN_", environment)
+    assert txn == TxnConfig(history_ms=5)

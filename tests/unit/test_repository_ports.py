@@ -56,6 +56,7 @@ CORES = {
         "decider.py",
         "ender.py",
         "http_*.py",
+        "questions.py",
         "real_*.py",
         "service.py",
         "txn_rpc.py",

@@ -15,6 +15,8 @@ from halfpast_core_store.rpc_errors import UNSURE
 from .core import TransactionCore
 
 ROLE = "txn"
+STOPPED = "it stopped before the outcome was known"
+TAKEN_ANEW = "it has taken its role anew, and nothing was stored"
 
 
 class Claims:

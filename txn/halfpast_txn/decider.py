@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from halfpast_core_store.broker import Append, Appended
 from halfpast_core_store.claim_waiters import ClaimWaiters
-from halfpast_core_store.errors import CoreError
-from halfpast_core_store.rpc_errors import ConnectionLost
+from halfpast_core_store.errors import CoreError, FenceLost
+from halfpast_core_store.rpc_errors import ConnectionLost, Unavailable
 
-from .claims import ROLE, Claims
+from .claims import ROLE, STOPPED, TAKEN_ANEW, Claims
 from .core import Busy, Ending, TransactionCore
 from .decisions import Command
-from .ender import Departure, Ender, result_of
+from .ender import CLOSE_S, Departure, Ender, result_of
 from .errors import UnknownTransaction
 from .transactions import End, EndResult
 
@@ -148,22 +148,27 @@ class Decider:
                 return decision
 
     async def _carry_out(self, command: Command) -> None:
+        request = command.request
         applied = self._waiters.next_release(command.claim)
         try:
-            await self._append(command.request)
+            await self._append(request)
+            await applied
         except CoreError as error:
-            self._claims.refused([command.claim], command.request, error)
+            self._claims.refused([command.claim], request, error)
+            if isinstance(error, FenceLost) and not self._claims.is_ours(request):
+                raise Unavailable(ROLE, TAKEN_ANEW) from error
             raise
-        await applied
+        except asyncio.CancelledError as stopped:  # by `close` alone
+            raise ConnectionLost(ROLE, STOPPED) from stopped
         if self._claims.failed:
-            raise ConnectionLost(ROLE, "it stopped before the outcome was known")
+            raise ConnectionLost(ROLE, STOPPED)
 
     async def close(self) -> None:
         """Let what is on its way arrive."""
         await self._ender.close()
         tasks = [*self._commands]
         if tasks:
-            await asyncio.wait(tasks, timeout=5)
+            await asyncio.wait(tasks, timeout=CLOSE_S)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

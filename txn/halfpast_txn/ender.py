@@ -12,13 +12,14 @@ from halfpast_core_store.broker import Append, Appended
 from halfpast_core_store.errors import CoreError
 from halfpast_core_store.rpc_errors import ConnectionLost, Unavailable
 
-from .claims import ROLE, Claims
+from .claims import ROLE, STOPPED, TAKEN_ANEW, Claims
 from .config import MIB
 from .core import Ending, TransactionCore
 from .transactions import EndResult
 
 IN_FLIGHT_MAX = 4
 SIZE_MAX = 32 * MIB
+CLOSE_S = 5.0
 
 
 class Departure:
@@ -103,7 +104,7 @@ class Ender:
         try:
             if departure.token != self._claims.token:
                 # Their claims are given up, others may have decided meanwhile.
-                raise Unavailable(ROLE, "the role was taken anew, nothing was stored")
+                raise Unavailable(ROLE, TAKEN_ANEW)
             await self._append(request)
             for ending in departure.endings:
                 self._core.ended(ending)
@@ -114,7 +115,7 @@ class Ender:
             if departure.token == request.fence_token:
                 self._claims.refused(claims, request, error)
         except BaseException:
-            error = ConnectionLost(ROLE, "it stopped before the outcome was known")
+            error = ConnectionLost(ROLE, STOPPED)
             raise
         finally:
             self._end(departure, error)
@@ -134,7 +135,7 @@ class Ender:
             self._end(departure, stopping)
         tasks = [*self._tasks]
         if tasks:
-            await asyncio.wait(tasks, timeout=5)
+            await asyncio.wait(tasks, timeout=CLOSE_S)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

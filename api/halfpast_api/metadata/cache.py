@@ -21,7 +21,11 @@ from halfpast_api.metadata import snapshot
 from halfpast_api.metadata.clock import system_now_ms
 from halfpast_api.metadata.entry import Changes
 from halfpast_api.metadata.errors import MetadataError, SnapshotUnusable
-from halfpast_api.metadata.settings import GroupSettings, TopicSettings
+from halfpast_api.metadata.settings import (
+    GroupSettings,
+    ProducerGroupSettings,
+    TopicSettings,
+)
 from halfpast_api.metadata.snapshot import Snapshot
 
 K = TypeVar("K")
@@ -56,6 +60,9 @@ class CacheConfig:
     snapshot_gap_s: float = 10.0
     topic_defaults: TopicSettings = field(default_factory=TopicSettings)
     group_defaults: GroupSettings = field(default_factory=GroupSettings)
+    producer_group_defaults: ProducerGroupSettings = field(
+        default_factory=ProducerGroupSettings
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +95,7 @@ class MetadataCache:
         self._log = structlog.get_logger("halfpast.metadata")
         self._topics: dict[str, TopicSettings] = {}
         self._groups: dict[str, GroupSettings] = {}
+        self._producer_groups: dict[str, ProducerGroupSettings] = {}
         self._limits: dict[str, dict[str, int]] = {}
         self._version: int | None = None  # None: read everything
         self._status = CacheStatus(
@@ -125,6 +133,14 @@ class MetadataCache:
         """The settings of the group; the defaults if nobody has given any."""
         return self._groups.get(name, self._config.group_defaults)
 
+    def producer_group_settings(self, name: str) -> ProducerGroupSettings:
+        """The settings of the producer group; the defaults if it has none."""
+        return self._producer_groups.get(name, self._config.producer_group_defaults)
+
+    def has_producer_group(self, name: str) -> bool:
+        """Whether somebody has given the producer group settings."""
+        return name in self._producer_groups
+
     def limit(self, scope: str, name: str) -> int | None:
         """The quota, None if there is none."""
         of_scope = self._limits.get(scope)
@@ -161,9 +177,11 @@ class MetadataCache:
 
     def _apply(self, changes: Changes) -> None:
         if changes.is_full:
-            self._topics, self._groups, self._limits = {}, {}, {}
+            self._topics, self._groups = {}, {}
+            self._producer_groups, self._limits = {}, {}
         _merge(self._topics, changes.topics)
         _merge(self._groups, changes.groups)
+        _merge(self._producer_groups, changes.producer_groups)
         for (scope, name), value in changes.limits.items():
             _merge(self._limits.setdefault(scope, {}), {name: value})
         self._is_unsaved = self._is_unsaved or bool(changes)
@@ -205,7 +223,7 @@ class MetadataCache:
         if found is None or self._status.origin == "database":
             return
         self._topics, self._groups = found.topics, found.groups
-        self._limits = found.limits
+        self._producer_groups, self._limits = found.producer_groups, found.limits
         self._refreshed_at_ms = found.read_at_ms
         self._status = CacheStatus(
             origin="snapshot",
@@ -227,6 +245,7 @@ class MetadataCache:
             read_at_ms=self._refreshed_at_ms,
             topics=dict(self._topics),
             groups=dict(self._groups),
+            producer_groups=dict(self._producer_groups),
             limits={scope: dict(limits) for scope, limits in self._limits.items()},
         )
         try:

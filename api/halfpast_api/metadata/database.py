@@ -199,7 +199,10 @@ def _postgres(url: URL, **options: Any) -> Engine:
     wanted = {key: it for key, it in arguments.items() if key not in url.query}
     try:
         return create_engine(
-            url, connect_args={**wanted, "prepare_threshold": None}, **options
+            url,
+            connect_args={**wanted, "prepare_threshold": None},
+            hide_parameters=True,  # some are secrets, and errors are logged
+            **options,
         )
     except ModuleNotFoundError as error:
         reason = f"{error.name} is missing (pip install 'halfpast[postgres]')"
@@ -210,6 +213,7 @@ def _serving_sqlite(url: URL, path: Path, busy_ms: int) -> Engine:
     engine = create_engine(
         "sqlite://",
         creator=lambda: _sqlite(url, "rw", busy_ms),
+        hide_parameters=True,
         poolclass=QueuePool,
         pool_size=1,
         max_overflow=0,

@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from halfpast_api.metadata.settings import GroupSettings, Limit, TopicSettings
+from halfpast_api.metadata.settings import (
+    AnySettings,
+    GroupSettings,
+    ProducerGroupSettings,
+    TopicSettings,
+)
 
-S = TypeVar("S", bound=TopicSettings | GroupSettings | Limit)
+S = TypeVar("S", bound=AnySettings)
 
 Key = tuple[str, ...]  # (name,) of a topic or group, (scope, name) of a limit
 
@@ -70,9 +75,13 @@ class Changes:
     groups: Mapping[str, GroupSettings | None] = field(
         default_factory=dict[str, GroupSettings | None]
     )
+    producer_groups: Mapping[str, ProducerGroupSettings | None] = field(
+        default_factory=dict[str, ProducerGroupSettings | None]
+    )
     limits: Mapping[tuple[str, str], int | None] = field(
         default_factory=dict[tuple[str, str], int | None]
     )
 
     def __bool__(self) -> bool:
-        return bool(self.is_full or self.topics or self.groups or self.limits)
+        changed = self.topics or self.groups or self.producer_groups or self.limits
+        return self.is_full or bool(changed)

@@ -4,7 +4,8 @@ Each function works within the transaction of its `connection`; those that chang
 something must be given one from `Database.writing`.
 """
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Generic
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, select, tuple_, update
@@ -21,17 +22,26 @@ from halfpast_api.metadata.entry import (
     Written,
 )
 from halfpast_api.metadata.errors import StaleVersion
-from halfpast_api.metadata.settings import GroupSettings, Limit, TopicSettings
+from halfpast_api.metadata.settings import (
+    GroupSettings,
+    Limit,
+    ProducerGroupSettings,
+    TopicSettings,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Generic[S]):
-    """One kind of entry: its table, and the columns that are its key."""
+    """One kind of entry: its table, and the columns that are its key.
+
+    `at_delete`: what a deleted row, which stays, must not go on to hold.
+    """
 
     label: str
     table: Table
     key: tuple[str, ...]
     settings: type[S]
+    at_delete: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def matches(self, key: Key) -> ColumnElement[bool]:
         pairs = zip(self.key, key, strict=True)
@@ -40,6 +50,13 @@ class Kind(Generic[S]):
 
 TOPIC = Kind(label="topic", table=schema.topics, key=("name",), settings=TopicSettings)
 GROUP = Kind(label="group", table=schema.groups, key=("name",), settings=GroupSettings)
+PRODUCER_GROUP = Kind(
+    label="producer group",
+    table=schema.producer_groups,
+    key=("name",),
+    settings=ProducerGroupSettings,
+    at_delete={"check_secrets": ()},
+)
 LIMIT = Kind(label="limit", table=schema.limits, key=("scope", "name"), settings=Limit)
 
 
@@ -114,7 +131,12 @@ def delete(
     _check_version(kind, key, old.version if old else None, expected)
     if old is None:
         return None
-    values = {"version": last + 1, "updated_at_ms": now_ms, "deleted_at_ms": now_ms}
+    values: dict[str, object] = {
+        "version": last + 1,
+        "updated_at_ms": now_ms,
+        "deleted_at_ms": now_ms,
+        **kind.at_delete,
+    }
     connection.execute(update(kind.table).where(kind.matches(key)).values(values))
     _set_version(connection, last + 1)
     return last + 1
@@ -137,6 +159,9 @@ def changes(connection: Connection, since: int | None) -> Changes:
         is_full=since is None,
         topics={key[0]: it for key, it in _changed(connection, TOPIC, since)},
         groups={key[0]: it for key, it in _changed(connection, GROUP, since)},
+        producer_groups={
+            key[0]: it for key, it in _changed(connection, PRODUCER_GROUP, since)
+        },
         limits={
             (key[0], key[1]): None if it is None else it.value
             for key, it in _changed(connection, LIMIT, since)

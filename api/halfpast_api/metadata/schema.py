@@ -15,7 +15,8 @@ from sqlalchemy import (
     Table,
     Text,
 )
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 PREFIX = "halfpast_"
 REVISION_TABLE = f"{PREFIX}metadata_revision"  # alembic's own; others have theirs
@@ -32,6 +33,23 @@ metadata = MetaData(
 
 def _name(length: int) -> TypeEngine[str]:
     return String(length).with_variant(String(length, collation="C"), "postgresql")
+
+
+class Words(TypeDecorator[tuple[str, ...]]):
+    """A few words, none with a space in it, as one text."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(
+        self, value: tuple[str, ...] | None, dialect: Dialect
+    ) -> str | None:
+        return None if value is None else " ".join(value)
+
+    def process_result_value(
+        self, value: str | None, dialect: Dialect
+    ) -> tuple[str, ...] | None:
+        return None if value is None else tuple(value.split())
 
 
 def _record() -> tuple[Column[int], ...]:
@@ -74,6 +92,21 @@ groups = Table(
     Column("backoff_initial_ms", BigInteger, nullable=False),
     Column("backoff_max_ms", BigInteger, nullable=False),
     Column("invisible_ms", BigInteger, nullable=False),
+    *_record(),
+)
+
+producer_groups = Table(
+    f"{PREFIX}producer_groups",
+    metadata,
+    Column("name", _name(127), primary_key=True),
+    Column("check_url", Text, nullable=False),
+    Column("check_secrets", Words, nullable=False),
+    Column("check_after_ms", BigInteger, nullable=False),
+    Column("check_interval_ms", BigInteger, nullable=False),
+    Column("check_max", Integer, nullable=False),
+    Column("check_timeout_ms", Integer, nullable=False),
+    Column("check_concurrency_max", Integer, nullable=False),
+    Column("description", Text, nullable=False),
     *_record(),
 )
 

@@ -5,11 +5,12 @@ checked when they are written, never when they are read: what a later release
 allows must not stop this one from reading the rest.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from halfpast_api.metadata.errors import InvalidSettings
 from halfpast_core_store.record import BODY_SIZE_MAX
+from halfpast_txn.policy import CheckPolicy
 
 FlushMode = Literal["sync", "async"]
 
@@ -22,6 +23,18 @@ INVISIBLE_MS_MIN = 1000
 INVISIBLE_MS_MAX = 43_200_000  # twelve hours
 DESCRIPTION_CHARS_MAX = 1000
 LIMIT_VALUE_MAX = 2**53 - 1  # the largest that every JSON reader keeps exact
+CHECK_AFTER_MS_MAX = 7 * DAY_MS
+CHECK_INTERVAL_MS_MIN = 100
+CHECK_INTERVAL_MS_MAX = DAY_MS
+CHECKS_MAX = 1000
+CHECK_TIMEOUT_MS_MIN = 100
+CHECK_TIMEOUT_MS_MAX = 30_000
+CHECK_CONCURRENCY_MAX = 100
+CHECK_URL_CHARS_MAX = 2000
+CHECK_SECRETS_MAX = 2  # the new one and, until all know it, the old one
+CHECK_SECRET_CHARS_MAX = 100
+
+_POLICY = CheckPolicy()  # for transactions that bring none and whose group has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +69,36 @@ class GroupSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerGroupSettings:
+    """How a producer group is asked about transactions that it has left open.
+
+    The first time after `check_after_ms`, the second `check_interval_ms` later,
+    `check_max` times in all; a transaction may bring its own three. At `check_url`,
+    if there is one, at most `check_concurrency_max` calls wait at once, each for
+    `check_timeout_ms`, signed with each of `check_secrets`, the newest first.
+    """
+
+    check_url: str = ""
+    check_secrets: tuple[str, ...] = field(default=(), repr=False)
+    check_after_ms: int = _POLICY.check_after_ms
+    check_interval_ms: int = _POLICY.check_interval_ms
+    check_max: int = _POLICY.check_max
+    check_timeout_ms: int = 5000
+    check_concurrency_max: int = 8
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
     """One quota. Its name tells the unit, as in `publish_per_s`."""
 
     value: int
 
 
-def check(settings: TopicSettings | GroupSettings | Limit) -> None:
+AnySettings = TopicSettings | GroupSettings | ProducerGroupSettings | Limit
+
+
+def check(settings: AnySettings) -> None:
     """Raise InvalidSettings for the first value that is not allowed."""
     match settings:
         case TopicSettings():
@@ -79,8 +115,28 @@ def check(settings: TopicSettings | GroupSettings | Limit) -> None:
             _in_range("backoff_max_ms", last_ms, first_ms, BACKOFF_MS_MAX)
             hidden_ms = settings.invisible_ms
             _in_range("invisible_ms", hidden_ms, INVISIBLE_MS_MIN, INVISIBLE_MS_MAX)
+        case ProducerGroupSettings():
+            _check_producer_group(settings)
         case Limit():
             _in_range("value", settings.value, 0, LIMIT_VALUE_MAX)
+
+
+def _check_producer_group(settings: ProducerGroupSettings) -> None:
+    """Numbers and sizes. What a URL or a secret must look like, the API knows."""
+    _text("check_url", settings.check_url, CHECK_URL_CHARS_MAX)
+    if len(settings.check_secrets) > CHECK_SECRETS_MAX:
+        raise InvalidSettings("check_secrets", f"must be at most {CHECK_SECRETS_MAX}")
+    for secret in settings.check_secrets:
+        _word("check_secrets", secret, CHECK_SECRET_CHARS_MAX)
+    _in_range("check_after_ms", settings.check_after_ms, 0, CHECK_AFTER_MS_MAX)
+    low_ms, high_ms = CHECK_INTERVAL_MS_MIN, CHECK_INTERVAL_MS_MAX
+    _in_range("check_interval_ms", settings.check_interval_ms, low_ms, high_ms)
+    _in_range("check_max", settings.check_max, 1, CHECKS_MAX)
+    low_ms, high_ms = CHECK_TIMEOUT_MS_MIN, CHECK_TIMEOUT_MS_MAX
+    _in_range("check_timeout_ms", settings.check_timeout_ms, low_ms, high_ms)
+    at_once = settings.check_concurrency_max
+    _in_range("check_concurrency_max", at_once, 1, CHECK_CONCURRENCY_MAX)
+    _text("description", settings.description, DESCRIPTION_CHARS_MAX)
 
 
 def _in_range(field: str, value: int, low: int, high: int) -> None:
@@ -100,3 +156,11 @@ def _text(field: str, value: str, chars_max: int) -> None:
         raise InvalidSettings(field, detail)
     if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
         raise InvalidSettings(field, "must be text without NUL or surrogates")
+
+
+def _word(field: str, value: str, chars_max: int) -> None:
+    """What may stand in a list of words. It is not shown: it may be a secret."""
+    is_word = value.isascii() and value.isprintable() and " " not in value
+    if not is_word or not 0 < len(value) <= chars_max:
+        detail = f"must each be 1 to {chars_max} visible ASCII characters"
+        raise InvalidSettings(field, detail)

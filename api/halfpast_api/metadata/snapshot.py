@@ -4,11 +4,13 @@ One JSON object, replaced as a whole (written beside, synced, renamed):
 
     {"format_version": 1, "source": "sqlite:///…", "version": 12,
      "read_at_ms": 1767225600000, "topics": {"orders": {"queues": 4, …}},
-     "groups": {…}, "limits": {"topic:orders": {"publish_per_s": 100}}}
+     "groups": {…}, "producer_groups": {"shop": {"check_url": "https://…", …}},
+     "limits": {"topic:orders": {"publish_per_s": 100}}}
 
-`source` is the database that it came from: with another database configured the
-file is not used. Fields that are missing have their defaults and unknown ones are
-skipped, so that releases can read each other's.
+It holds the secrets of producer groups, so only its owner may read it. `source` is
+the database that it came from: with another database configured the file is not used.
+Fields that are missing have their defaults and unknown ones are skipped, so that
+releases can read each other's.
 """
 
 import os
@@ -17,10 +19,15 @@ from pathlib import Path
 import msgspec
 
 from halfpast_api.metadata.errors import SnapshotUnusable
-from halfpast_api.metadata.settings import GroupSettings, TopicSettings
+from halfpast_api.metadata.settings import (
+    GroupSettings,
+    ProducerGroupSettings,
+    TopicSettings,
+)
 
 FORMAT_VERSION = 1
 FILE_NAME = "metadata-snapshot.json"  # in the data folder
+_OWNER_ONLY = 0o600
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
@@ -32,6 +39,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     read_at_ms: int
     topics: dict[str, TopicSettings]
     groups: dict[str, GroupSettings]
+    producer_groups: dict[str, ProducerGroupSettings] = {}
     limits: dict[str, dict[str, int]]
 
 
@@ -58,7 +66,9 @@ def load(path: Path, source: str) -> Snapshot | None:
 def save(path: Path, snapshot: Snapshot) -> None:
     """Replace the file; after a crash it is the old one or the new one, whole."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with beside.open("wb") as file:
+    beside.unlink(missing_ok=True)  # or it would keep the mode that it has
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with open(os.open(beside, flags, _OWNER_ONLY), "wb") as file:
         file.write(msgspec.json.encode(snapshot))
         file.flush()
         os.fsync(file.fileno())

@@ -31,10 +31,11 @@ from halfpast_api.metadata.errors import (
     NewerSchema,
 )
 from halfpast_api.metadata.migrate import migrate
-from halfpast_api.metadata.rows import GROUP, LIMIT, TOPIC, Kind
+from halfpast_api.metadata.rows import GROUP, LIMIT, PRODUCER_GROUP, TOPIC, Kind
 from halfpast_api.metadata.settings import (
     GroupSettings,
     Limit,
+    ProducerGroupSettings,
     TopicSettings,
     check,
 )
@@ -53,7 +54,7 @@ class StoreConfig:
 
 
 class MetadataStore:
-    """Topics' and groups' settings and limits, on SQLite or PostgreSQL.
+    """Settings of topics and groups, and limits, on SQLite or PostgreSQL.
 
     Every method may raise MetadataUnavailable; a write that ends so may still
     have happened. A put or delete takes the version that it expects to find: None
@@ -172,6 +173,36 @@ class MetadataStore:
         if version is None:
             return False
         self._tell(Changes(version=version, groups={name: None}))
+        return True
+
+    async def producer_group(self, name: str) -> Entry[ProducerGroupSettings] | None:
+        return await self._entry(PRODUCER_GROUP, (name,))
+
+    async def producer_groups(
+        self, page: Page | None = None
+    ) -> Listing[ProducerGroupSettings]:
+        return await self._page(PRODUCER_GROUP, page)
+
+    async def put_producer_group(
+        self,
+        name: str,
+        settings: ProducerGroupSettings,
+        *,
+        expected: int | None = None,
+    ) -> Written[ProducerGroupSettings]:
+        written = await self._put(PRODUCER_GROUP, (name,), settings, expected)
+        new = {name: settings}
+        self._tell(Changes(version=written.entry.version, producer_groups=new))
+        return written
+
+    async def delete_producer_group(
+        self, name: str, *, expected: int | None = None
+    ) -> bool:
+        """Back to the defaults, its secrets erased. False if there was nothing."""
+        version = await self._delete(PRODUCER_GROUP, (name,), expected)
+        if version is None:
+            return False
+        self._tell(Changes(version=version, producer_groups={name: None}))
         return True
 
     async def limit(self, scope: str, name: str) -> Entry[Limit] | None:

@@ -1,0 +1,30 @@
+"""What the metrics of the services behind the API mean, in one sentence each."""
+
+from collections.abc import Mapping
+from typing import Final
+
+HELP: Final[Mapping[str, str]] = {
+    "transactions_begun_total": "Transactions that were begun.",
+    "transactions_ended_total": "Outcomes, and whether the producer gave them, "
+    "a check-back brought them or an operator forced them.",
+    "transactions_parked_total": "Transactions given up after their last check-back, "
+    "for an operator to decide.",
+    "transactions_open": "Transactions without an outcome, parked ones included.",
+    "transactions_parked": "Transactions that wait for an operator.",
+    "transactions_claimed": "Transactions that are just being decided about.",
+    "checks_total": "Check-backs, by the way they went; nobody: no producer was there.",
+    "check_answers_total": "What check-backs brought; unknown: no explicit answer.",
+    "checks_waiting": "Check-backs that wait to be taken by a producer.",
+    "checks_dropped_total": "Check-backs that nobody took before too many waited.",
+    "check_calls_total": "Check-backs by HTTP, by what came of the call.",
+    "check_calls_in_flight": "Check-backs by HTTP that wait for their answer.",
+    "check_endpoint_circuit": "0: called; 1: tried again; 2: fails, so left alone.",
+    "txn_service_ready": "1 if transactions can be ended, 0 while it catches up.",
+    "txn_applied_position": "Position in the log up to which it knows everything.",
+}
+"""By name without prefix and labels."""
+
+
+def help_for(service: str, name: str, words: str) -> str:
+    """The text for a metric; its own name in words if nobody has explained it."""
+    return HELP.get(name, f"Of the {service} service: {words}.")

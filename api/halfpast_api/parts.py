@@ -1,0 +1,105 @@
+"""The parts that processes are made of.
+
+Each `open_...` puts what it opens on the stack, which closes it. With a part that
+may fail while it runs comes the future that tells so.
+"""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from halfpast_api.places import Places
+from halfpast_api.shutdown import Failure
+
+if TYPE_CHECKING:  # these bring RocksDB, SQLAlchemy and more: load what is run
+    from halfpast_api.config import ApiConfig
+    from halfpast_api.metadata.store import MetadataStore
+    from halfpast_chronos.config import ChronosConfig
+    from halfpast_chronos.delay_server import DelayServer
+    from halfpast_core_store.broker import Broker
+    from halfpast_core_store.config import StoreConfig
+    from halfpast_txn.address_rules import AllowList
+    from halfpast_txn.config import TxnConfig
+    from halfpast_txn.transactions import Transactions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What the API speaks to, in this process or in others."""
+
+    broker: "Broker"
+    delay: "DelayServer"
+    transactions: "Transactions"
+
+
+async def open_broker(
+    stack: AsyncExitStack, places: Places, config: "StoreConfig"
+) -> "tuple[Broker, Failure]":
+    from halfpast_core_store.service import BrokerService
+
+    service = await BrokerService.open(places.data, config)
+    stack.push_async_callback(service.close)
+    return service, service.failed
+
+
+async def open_delay(
+    stack: AsyncExitStack, places: Places, broker: "Broker", config: "ChronosConfig"
+) -> "tuple[DelayServer, Failure]":
+    from halfpast_chronos.service import DelayService
+
+    service = await DelayService.open(places.data, broker, config)
+    stack.push_async_callback(service.close)
+    return service, service.failed
+
+
+async def open_metadata(stack: AsyncExitStack, places: Places) -> "MetadataStore":
+    from halfpast_api.metadata.store import MetadataStore
+
+    metadata = await MetadataStore.open(places.metadata)
+    stack.push_async_callback(metadata.close)
+    return metadata
+
+
+async def open_transactions(
+    stack: AsyncExitStack,
+    places: Places,
+    broker: "Broker",
+    metadata: "MetadataStore",
+    config: "TxnConfig",
+    allow: "AllowList",
+) -> "tuple[Transactions, Failure]":
+    """It has settings of its own, so that check-backs go on without the API."""
+    from halfpast_api.metadata.cache import CacheConfig, MetadataCache
+    from halfpast_api.transactions.check_endpoints import CheckEndpoints
+    from halfpast_txn.http_transport import HttpCheckTransport
+    from halfpast_txn.service import TransactionService
+
+    snapshot = places.data / "metadata-snapshot-txn.json"
+    cache = MetadataCache(metadata, CacheConfig(snapshot_path=snapshot))
+    await cache.start()
+    stack.push_async_callback(cache.stop)
+    service = await TransactionService.open(
+        places.data, broker, config, CheckEndpoints(cache), HttpCheckTransport(allow)
+    )
+    stack.push_async_callback(service.close)
+    return service, service.failed
+
+
+async def open_api(
+    stack: AsyncExitStack,
+    places: Places,
+    services: Services,
+    metadata: "MetadataStore",
+    config: "ApiConfig",
+) -> str:
+    """The address at which it answers."""
+    from halfpast_api.app import start_api
+
+    if config.metadata_snapshot is None:
+        snapshot = places.data / "metadata-snapshot.json"
+        config = replace(config, metadata_snapshot=snapshot)
+    api = await start_api(
+        services.broker, services.delay, services.transactions, metadata, config
+    )
+    stack.push_async_callback(api.close)
+    return api.address

@@ -1,0 +1,1 @@
+"""Transactions over HTTP, and the producer groups that begin them."""
