@@ -1,9 +1,10 @@
-"""The Python SDK of Halfpast: publish, schedule, cancel and consume over HTTP."""
+"""The Python SDK of Halfpast: publish, schedule, cancel, consume and transact."""
 
 from halfpast.client import Client
 from halfpast.consumer import Consumer, ConsumerConfig, ConsumerOptions, RetryLater
 from halfpast.errors import (
     ApiProblem,
+    BarrierClosed,
     ClientClosed,
     Conflict,
     FieldError,
@@ -16,9 +17,20 @@ from halfpast.errors import (
     ServerUnreachable,
     StaleVersion,
     StoreFull,
+    TransactionConflict,
+    TransactionInDoubt,
+    TransactionMisuse,
+    TransactionParked,
     UnexpectedAnswer,
 )
 from halfpast.gather import GatherLimits
+from halfpast.local_barrier import (
+    Barrier,
+    barrier,
+    barrier_check,
+    barrier_table,
+    purge_barrier,
+)
 from halfpast.model import (
     Event,
     EventState,
@@ -34,9 +46,27 @@ from halfpast.model import (
 )
 from halfpast.retry import RetryPolicy
 from halfpast.sync import SyncClient, SyncConsumer
+from halfpast.sync_transaction import SyncTransaction, SyncTransactionalProducer
+from halfpast.transaction import Transaction
+from halfpast.transaction_model import (
+    CheckAnswer,
+    CheckedMessage,
+    LocalOutcome,
+    TransactionCheck,
+    TransactionState,
+)
+from halfpast.transactional_producer import (
+    TransactionalProducer,
+    TransactionalProducerConfig,
+    TransactionalProducerOptions,
+)
 
 __all__ = [
     "ApiProblem",
+    "Barrier",
+    "BarrierClosed",
+    "CheckAnswer",
+    "CheckedMessage",
     "Client",
     "ClientClosed",
     "Conflict",
@@ -49,6 +79,7 @@ __all__ = [
     "GatherLimits",
     "HalfpastError",
     "InvalidRequest",
+    "LocalOutcome",
     "Message",
     "NewEvent",
     "NotFound",
@@ -67,7 +98,23 @@ __all__ = [
     "StoreFull",
     "SyncClient",
     "SyncConsumer",
+    "SyncTransaction",
+    "SyncTransactionalProducer",
     "TimelineEntry",
     "Topic",
+    "Transaction",
+    "TransactionCheck",
+    "TransactionConflict",
+    "TransactionInDoubt",
+    "TransactionMisuse",
+    "TransactionParked",
+    "TransactionState",
+    "TransactionalProducer",
+    "TransactionalProducerConfig",
+    "TransactionalProducerOptions",
     "UnexpectedAnswer",
+    "barrier",
+    "barrier_check",
+    "barrier_table",
+    "purge_barrier",
 ]

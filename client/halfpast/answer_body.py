@@ -35,6 +35,7 @@ class ProblemBody(msgspec.Struct):
     request_id: str = ""
     errors: list[FieldError] = []
     outcome: str = ""
+    state: str = ""
 
     def problem(self, status: int, retry_after_s: float | None = None) -> Problem:
         """As a value; `status` is used where the body names none."""
@@ -48,6 +49,7 @@ class ProblemBody(msgspec.Struct):
             request_id=self.request_id,
             errors=tuple(self.errors),
             outcome=self.outcome,
+            state=self.state,
             retry_after_s=retry_after_s,
         )
 

@@ -1,4 +1,4 @@
-"""The client: publish now or later, change your mind, consume."""
+"""The client: publish now or later, change your mind, consume, transact."""
 
 from types import TracebackType
 from typing import Self
@@ -8,10 +8,12 @@ from halfpast.gather import GatherLimits
 from halfpast.publishing import Publishing
 from halfpast.retry import RetryPolicy
 from halfpast.scheduled_events import ScheduledEvents
+from halfpast.transacting import Transacting
+from halfpast.transaction_calls import TransactionCalls
 from halfpast.transport import Transport
 
 
-class Client(Publishing, ScheduledEvents, Consuming):
+class Client(Publishing, ScheduledEvents, Consuming, Transacting):
     """Speaks to one Halfpast server. Use it inside `async with`, from one loop.
 
     Every call may raise a `HalfpastError`. A publish that returns is durable on
@@ -19,8 +21,9 @@ class Client(Publishing, ScheduledEvents, Consuming):
     carry an idempotency key, so that this never makes a second event.
 
     With `gather` the publishes that callers make at about the same time travel
-    together: several times faster, and each still gets its own answer. Give
-    `GatherLimits` in place of True to tune it.
+    together, and so do beginnings and ends of transactions: several times faster,
+    and each still gets its own answer. Give `GatherLimits` in place of True to tune
+    it.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class Client(Publishing, ScheduledEvents, Consuming):
     ) -> None:
         limits = GatherLimits() if gather is True else (gather or None)
         super().__init__(Transport(base_url, retry or RetryPolicy()), limits)
+        self._transactions = TransactionCalls(self._http, limits)
 
     async def __aenter__(self) -> Self:
         await self._http.open()
@@ -49,6 +53,7 @@ class Client(Publishing, ScheduledEvents, Consuming):
         """Send what was gathered, wait for its answers, drop the connections."""
         if self._gatherer is not None:
             await self._gatherer.drain()
+        await self._transactions.drain()
         await self._http.close()
 
     @property

@@ -22,6 +22,7 @@ from typing import Protocol, Self, TypedDict, Unpack
 from halfpast.delivery import Delivery, Extending, Keeper
 from halfpast.errors import ApiProblem, HalfpastError, NotFound
 from halfpast.model import Message
+from halfpast.polling import backoff_s, pause, polled
 from halfpast.settler import Settler, Settling
 
 log = logging.getLogger("halfpast")
@@ -168,7 +169,7 @@ class Consumer:
                 if _is_final(error):
                     raise
                 failures += 1
-                await self._pause(min(5.0, 0.1 * 2.0 ** min(failures, 10)), error)
+                await self._pause(backoff_s(failures), error)
                 continue
             failures = 0
             if self._stopping.is_set():
@@ -185,38 +186,21 @@ class Consumer:
         return self.config.concurrency - len(self._running)
 
     async def _pop(self, count: int) -> list[Message]:
-        """Let a request that is under way end by itself, also when stopping.
-
-        Dropped, it might take messages that then nobody sees for a while.
-        """
         if count == 0:
             return []
-        popping = asyncio.create_task(
-            self._client.pop(
-                self._group,
-                self._topic,
-                max_messages=count,
-                wait=self.config.poll,
-                invisible=self.config.invisible,
-                filter=self.config.filter,
-            )
+        popping = self._client.pop(
+            self._group,
+            self._topic,
+            max_messages=count,
+            wait=self.config.poll,
+            invisible=self.config.invisible,
+            filter=self.config.filter,
         )
-        stopping = asyncio.create_task(self._stopping.wait())
-        try:
-            await asyncio.wait((popping, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if not popping.done():
-                limit_s = self.config.poll.total_seconds() + 1.0
-                await asyncio.wait((popping,), timeout=limit_s)
-            return popping.result() if popping.done() else []
-        finally:
-            popping.cancel()
-            stopping.cancel()
+        return await polled(popping, self._stopping, self.config.poll) or []
 
     async def _pause(self, pause_s: float, error: Exception) -> None:
         log.warning("group %s cannot read %s: %s", self._group, self._topic, error)
-        stopping = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait((stopping,), timeout=pause_s)
-        stopping.cancel()
+        await pause(pause_s, self._stopping)
 
     def _start(self, messages: Sequence[Message]) -> None:
         loop = asyncio.get_running_loop()

@@ -5,13 +5,18 @@
     │   ├── InvalidRequest    400, 413, 415, 422: mend the request
     │   ├── NotFound          404: no such event, topic or group
     │   ├── Conflict          409: delivered or cancelled already
+    │   │   ├── TransactionConflict  it has ended otherwise
+    │   │   └── TransactionParked    checked back in vain: an operator decides
     │   ├── StaleVersion      412: changed since you last looked
     │   ├── QuotaExceeded     429: slow down
     │   └── StoreFull         507: the server's disk is full, nothing was stored
     ├── OutcomeUnknown        it may have happened or not: ask before you repeat
+    │   └── TransactionInDoubt   a check-back will settle it
     ├── ServerUnreachable     no answer, and nothing can have happened
     ├── UnexpectedAnswer      whatever answered is not a Halfpast server
-    └── ClientClosed          the call came after `close`
+    ├── ClientClosed          the call came after `close`
+    ├── BarrierClosed         the local transaction came too late, and must not commit
+    └── TransactionMisuse     the program would break the transaction's promise
 
 An ApiProblem means that the call had no effect. Its `code` is a stable word to
 decide on; `detail` is for people.
@@ -41,6 +46,7 @@ class Problem:
     request_id: str = ""
     errors: tuple[FieldError, ...] = ()
     outcome: str = ""
+    state: str = ""
     retry_after_s: float | None = None
 
 
@@ -115,6 +121,19 @@ class Conflict(ApiProblem):
     """The thing is in a state that does not allow this: see `code`."""
 
 
+class TransactionConflict(Conflict):
+    """The transaction has the other outcome, and keeps it: see `state`."""
+
+    @property
+    def state(self) -> str:
+        """The durable outcome: `committed` or `rolled_back`."""
+        return self.problem.state
+
+
+class TransactionParked(Conflict):
+    """Check-backs brought no outcome. An operator resumes them or decides."""
+
+
 class StaleVersion(ApiProblem):
     """It was changed since the version you named. Read it again, decide anew."""
 
@@ -150,6 +169,25 @@ class OutcomeUnknown(HalfpastError):
         )
 
 
+class TransactionInDoubt(OutcomeUnknown):
+    """The server could not be told how the transaction ended, or it did not answer.
+
+    The messages stay invisible until the server knows: it checks back, and whoever
+    answers for the producer group settles it. Or end it again, with the same outcome.
+    """
+
+    def __init__(self, transaction: str, call: str, attempts: int, why: str) -> None:
+        super().__init__(call, attempts, why, "")
+        self.args = (transaction, call, attempts, why)
+        self.transaction = transaction
+
+    def __str__(self) -> str:
+        return (
+            f"{self.call}: transaction {self.transaction} is in doubt until a "
+            f"check-back settles it: {self.why}"
+        )
+
+
 class ServerUnreachable(HalfpastError):
     """No attempt got an answer, and none can have changed anything."""
 
@@ -182,9 +220,46 @@ class ClientClosed(HalfpastError):
         return "the client is not open; use it inside 'async with Client(...)'"
 
 
+class BarrierClosed(HalfpastError):
+    """The local transaction must not commit: its transaction is decided already.
+
+    A check-back came first and found nothing, so the messages are rolled back. Let
+    this error end your database transaction; then begin a new one.
+    """
+
+    def __init__(self, transaction: str) -> None:
+        super().__init__(transaction)
+        self.transaction = transaction
+
+    def __str__(self) -> str:
+        return (
+            f"transaction {self.transaction} was decided by a check-back before the "
+            "local transaction could commit; do the work again in a new transaction"
+        )
+
+
+class TransactionMisuse(HalfpastError):
+    """The call would break the promise of the transaction. `advice`: what to do."""
+
+    def __init__(self, what: str, advice: str) -> None:
+        super().__init__(what, advice)
+        self.what = what
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.advice}"
+
+
 def api_problem(problem: Problem) -> ApiProblem:
-    """The class that fits the status."""
-    return _CLASSES.get(problem.status, ApiProblem)(problem)
+    """The class that fits the code or the status."""
+    kind = _CLASSES_BY_CODE.get(problem.code) or _CLASSES.get(problem.status)
+    return (kind or ApiProblem)(problem)
+
+
+_CLASSES_BY_CODE: dict[str, type[ApiProblem]] = {
+    "transaction_conflict": TransactionConflict,
+    "transaction_parked": TransactionParked,
+}
 
 
 _CLASSES: dict[int, type[ApiProblem]] = {

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from halfpast.answer_body import BatchBody, PublishedBody
 from halfpast.errors import ApiProblem, UnexpectedAnswer
-from halfpast.gather import Gathered, Gatherer, GatherLimits
+from halfpast.gather import Gatherer, GatherLimits
 from halfpast.model import NewEvent, Published
 from halfpast.request_body import MSGPACK, json_event, packed_batch, packed_event
 from halfpast.server_calls import ServerCalls, escaped, if_match
@@ -18,7 +18,9 @@ class Publishing(ServerCalls):
 
     def __init__(self, http: Transport, gather: GatherLimits | None) -> None:
         super().__init__(http)
-        self._gatherer = Gatherer(self._send_gathered, gather) if gather else None
+        self._gatherer: Gatherer[tuple[str, bytes], Published] | None = None
+        if gather is not None:
+            self._gatherer = Gatherer(self._send_gathered, gather)
 
     async def publish(
         self,
@@ -49,7 +51,8 @@ class Publishing(ServerCalls):
             delay=delay,
         )
         if self._gatherer is not None and idempotency_key is None:
-            return await self._gatherer.publish(topic, packed_event(event))
+            packed = packed_event(event)
+            return await self._gatherer.add((topic, packed), len(packed))
         return await self._publish(event, idempotency_key or _new_key())
 
     async def schedule(
@@ -149,10 +152,10 @@ class Publishing(ServerCalls):
         return _published(answer)
 
     async def _send_gathered(
-        self, batch: Sequence[Gathered]
+        self, batch: Sequence[tuple[str, bytes]]
     ) -> list[Published | ApiProblem]:
-        topics = [gathered.topic for gathered in batch]
-        body = packed_batch([gathered.packed for gathered in batch], atomic=False)
+        topics = [topic for topic, _ in batch]
+        body = packed_batch([packed for _, packed in batch], atomic=False)
         return await self._send_batch(topics, body, _new_key())
 
     async def _send_batch(

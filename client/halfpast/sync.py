@@ -16,6 +16,12 @@ from halfpast.consumer import Consumer, ConsumerOptions, Handler
 from halfpast.errors import ClientClosed
 from halfpast.gather import GatherLimits
 from halfpast.retry import RetryPolicy
+from halfpast.sync_transaction import SyncTransaction, SyncTransactionalProducer
+from halfpast.transacting import TransactionOptions
+from halfpast.transactional_producer import (
+    CheckFunction,
+    TransactionalProducerOptions,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,6 +110,27 @@ class SyncClient:
     extend = Blocking(Client.extend)
     topic = Blocking(Client.topic)
     pull = Blocking(Client.pull)
+    checks = Blocking(Client.checks)
+    answer_checks = Blocking(Client.answer_checks)
+
+    def transaction(
+        self, producer_group: str, **options: Unpack[TransactionOptions]
+    ) -> SyncTransaction:
+        """As `Client.transaction`, for `with`."""
+        transaction = self.client.transaction(producer_group, **options)
+        return SyncTransaction(self, transaction)
+
+    def produce(
+        self,
+        group: str,
+        check: CheckFunction,
+        **options: Unpack[TransactionalProducerOptions],
+    ) -> SyncTransactionalProducer:
+        """Transactions of a producer group; `check` answers check-backs, in threads.
+
+        Use it in `with`, as a TransactionalProducer.
+        """
+        return SyncTransactionalProducer(self, group, check, **options)
 
     def consume(
         self,

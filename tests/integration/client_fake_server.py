@@ -368,9 +368,9 @@ class FakeServer:
 
     # Inside
 
-    def _store(self, topic: str, body: Json) -> Stored:
-        number = len(self.events)
-        stored = Stored(str(UUID(int=number)), topic, body, "stored", None)
+    def _store(self, topic: str, body: Json, name: str = "") -> Stored:
+        name = name or str(UUID(int=len(self.events)))
+        stored = Stored(name, topic, body, "stored", None)
         body.setdefault("key", None)
         self.events[stored.id] = stored
         due = _due(body)
