@@ -11,8 +11,10 @@ from typing import Any
 
 
 class EventState(StrEnum):
-    """Where an event stands. All but SCHEDULED are final."""
+    """Where an event stands. All but PREPARED and SCHEDULED are final."""
 
+    PREPARED = "prepared"  # of a transaction that is open
+    ROLLED_BACK = "rolled_back"  # with its transaction: never delivered
     STORED = "stored"  # published at once, without a delay
     SCHEDULED = "scheduled"
     DELIVERED = "delivered"

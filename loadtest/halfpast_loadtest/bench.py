@@ -23,6 +23,8 @@ from halfpast_loadtest import (
     publish_single,
     schedule_batch,
     schedule_single,
+    transaction_lanes,
+    transactions,
 )
 from halfpast_loadtest.bench_result import BenchResult, print_table, to_line
 from halfpast_loadtest.bench_settings import changed
@@ -53,6 +55,8 @@ BENCHES = tuple(
         schedule_batch,
         lateness,
         produce_consume,
+        transactions,
+        transaction_lanes,
     )
 )
 
@@ -107,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     plain = [word for word in words if word not in options and word not in texts]
     if "--list" in options:
         for name, summary in names().items():
-            print(f"{name:16} {summary}")
+            print(f"{name:18} {summary}")
         return 0
     if len(plain) != 1 or options - {"--json"}:
         print(

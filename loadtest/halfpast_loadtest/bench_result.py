@@ -31,6 +31,7 @@ class BenchResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     lost: int | None = None
     duplicates: int | None = None
     failed: int | None = None
+    check_backs: int | None = None
     rss_mb: float | None = None
     anonymous_mb: float | None = None
     server_cpu_us_per_message: float | None = None
@@ -53,6 +54,14 @@ def figures(result: BenchResult) -> dict[str, Any]:
     for name in ("bench", "settings", "parts"):
         shown.pop(name, None)
     return shown
+
+
+def from_part(result: BenchResult, name: str) -> None:
+    """Put the figures of one part on top, those that have a place there."""
+    known = {one.encode_name for one in msgspec.structs.fields(BenchResult)}
+    for figure, value in result.parts[name].items():
+        if figure in known:
+            setattr(result, figure, value)
 
 
 def settings_of(settings: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`make demo`: a shop publishes and schedules, the server is killed, all is counted.
+"""`make demo`: a shop publishes, schedules and transacts; much is killed, all counted.
 
 Everything here is an ordinary HTTP client of a real server process on a temporary
 folder. The exit status is 0 only if nothing was lost, early, doubled or changed.
@@ -21,11 +21,13 @@ from halfpast_loadtest.demo_report import DemoReport, print_report
 from halfpast_loadtest.errors import LoadtestError
 from halfpast_loadtest.group_reader import GroupReader
 from halfpast_loadtest.message import Message, now_ms
+from halfpast_loadtest.order_desk import OrderDesk, OrderReport
 from halfpast_loadtest.patient_client import PatientClient
 from halfpast_loadtest.payloads import TOPICS, PayloadMaker
 from halfpast_loadtest.queue_reader import read_topics
 from halfpast_loadtest.server_process import HALFPAST, ServerProcess
 from halfpast_loadtest.shop import Shop
+from halfpast_loadtest.transaction_plan import TOPICS as ORDER_TOPICS
 
 GROUP = "demo"
 DELAY_MS_MAX = 5000
@@ -34,7 +36,7 @@ GRACE_S = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoConfig:
-    """How much the demo does. The defaults take about 15 s."""
+    """How much the demo does. The defaults take about 20 s."""
 
     seed: int = 2026
     published_count: int = 600
@@ -42,6 +44,8 @@ class DemoConfig:
     burst_count: int = 60  # events due in one and the same millisecond, three times
     cancelled_count: int = 40
     moved_count: int = 40
+    order_count: int = 200  # transactions of a service with its own database
+    order_kill_count: int = 4
     program: tuple[str, ...] = HALFPAST
 
 
@@ -79,23 +83,39 @@ class _Demo:
         self._clients: list[PatientClient] = []
         self._began = time.monotonic()
         self._readers = [GroupReader(self._client(), GROUP, topic) for topic in TOPICS]
+        self._order_readers = [
+            GroupReader(self._client(), GROUP, topic) for topic in ORDER_TOPICS
+        ]
 
     async def run(self) -> DemoReport:
         run = f"demo-{self._config.seed}"
         shop = Shop(self._client(), PayloadMaker(self._config.seed), run)
+        desk = self._order_desk()
         await self._start()
         async with self._consuming():
-            await self._publish_and_schedule(shop)
-            await self._cancel_and_move(shop)
-            down = await self._kill_and_restart(shop)
-            await self._after_the_crash(shop)
+            async with self._placing_orders(desk):
+                await self._publish_and_schedule(shop)
+                await self._cancel_and_move(shop)
+                down = await self._kill_and_restart(shop)
+                await self._after_the_crash(shop)
             consumed = await self._wait_for_all(shop)
             await asyncio.sleep(0.5)  # a duplicate would come now
         self._say("reading every queue from its start, to count for ourselves")
         messages = await read_topics(self._client(), TOPICS)
+        orders = await desk.report(self._client())
         for client in self._clients:
             client.close()
-        return self._report(shop, messages, down, consumed)
+        return self._report(shop, messages, down, consumed, orders)
+
+    def _order_desk(self) -> OrderDesk:
+        return OrderDesk(
+            self._server.folder.parent,
+            self._server.address,
+            seed=self._config.seed,
+            order_count=self._config.order_count,
+            kill_count=self._config.order_kill_count,
+            say=self._say,
+        )
 
     async def _start(self) -> None:
         self._server.start()
@@ -181,11 +201,19 @@ class _Demo:
         return sum(reader.seen_count for reader in self._readers)
 
     def _report(
-        self, shop: Shop, messages: list[Message], down: range, consumed: int
+        self,
+        shop: Shop,
+        messages: list[Message],
+        down: range,
+        consumed: int,
+        orders: OrderReport,
     ) -> DemoReport:
         problems = check_log(shop.told.values(), messages) + check_queues(messages)
-        if consumed < shop.expected_count:
-            detail = f"{consumed} of {shop.expected_count} messages came"
+        problems += orders.problems
+        consumed += sum(reader.seen_count for reader in self._order_readers)
+        expected = shop.expected_count + len(orders.messages)
+        if consumed < expected:
+            detail = f"{consumed} of {expected} messages came"
             problems.append(Problem("not_consumed", GROUP, detail))
         return DemoReport(
             published_count=len(shop.told) - len(shop.scheduled) - shop.replaced_count,
@@ -195,9 +223,10 @@ class _Demo:
             moved_count=shop.moved_count,
             replaced_count=shop.replaced_count,
             consumed_count=consumed,
-            redelivered_count=sum(one.redelivered_count for one in self._readers),
+            redelivered_count=sum(one.redelivered_count for one in self._all_readers),
             unknown_count=sum(client.unknown_count for client in self._clients),
             messages=messages,
+            orders=orders,
             problems=problems,
             down=down,
             seconds=time.monotonic() - self._began,
@@ -208,9 +237,24 @@ class _Demo:
         self._clients.append(client)
         return client
 
+    @property
+    def _all_readers(self) -> list[GroupReader]:
+        return [*self._readers, *self._order_readers]
+
+    @contextlib.asynccontextmanager
+    async def _placing_orders(self, desk: OrderDesk) -> AsyncGenerator[None]:
+        """The orders' service works inside the block; all is settled at its end."""
+        task = asyncio.create_task(desk.run(self._client()))
+        try:
+            yield
+            await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
     @contextlib.asynccontextmanager
     async def _consuming(self) -> AsyncGenerator[None]:
-        tasks = [asyncio.create_task(reader.run()) for reader in self._readers]
+        tasks = [asyncio.create_task(reader.run()) for reader in self._all_readers]
         try:
             yield
         finally:

@@ -8,8 +8,10 @@ from rich.table import Table
 from halfpast_loadtest.delivery_check import Problem
 from halfpast_loadtest.latency import Latency, summarise
 from halfpast_loadtest.message import Message
+from halfpast_loadtest.order_desk import OrderReport
 
 PROBLEMS_SHOWN = 10
+UNBALANCED = ("not_committed", "wrong_outcome")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class DemoReport:
     redelivered_count: int
     unknown_count: int
     messages: list[Message]
+    orders: OrderReport
     problems: list[Problem]
     down: range
     seconds: float
@@ -62,6 +65,9 @@ def print_report(report: DemoReport, console: Console) -> None:
     for what, count, remark in _rows(report):
         table.add_row(what, str(count), remark)
     table.add_section()
+    for what, count, remark in _order_rows(report.orders):
+        table.add_row(what, str(count), remark)
+    table.add_section()
     for what, count, remark in _promises(report):
         good = count == 0
         table.add_row(what, f"[{'green' if good else 'bold red'}]{count}[/]", remark)
@@ -94,13 +100,29 @@ def _rows(report: DemoReport) -> list[tuple[str, int, str]]:
     ]
 
 
+def _order_rows(orders: OrderReport) -> list[tuple[str, int, str]]:
+    by_check = orders.settled_by_check
+    begun = len(orders.outcomes)
+    return [
+        ("orders in the database", len(orders.placed), "committed in SQLite"),
+        ("orders delivered", orders.delivered_count, "by the ids of their messages"),
+        ("their messages", len(orders.messages), "some delayed, from the commit on"),
+        ("refused orders", orders.refused_count, "failed locally, rolled back"),
+        ("kills of the service", orders.kill_count, "between COMMIT and second phase"),
+        ("transactions", begun, "some orders needed a second attempt"),
+        ("committed by check-back", by_check["committed"], "the second phase was lost"),
+        ("rolled back by it", by_check["rolled_back"], "never committed locally"),
+    ]
+
+
 def _promises(report: DemoReport) -> list[tuple[str, int, str]]:
-    named = ("early", "lost", "not_consumed", "duplicate")
+    named = ("early", "lost", "not_consumed", "duplicate", *UNBALANCED)
     other = len(report.problems) - report.count(*named)
     return [
         ("early", report.count("early"), "stored before deliver_at"),
         ("lost", report.count("lost", "not_consumed"), "acknowledged, but not there"),
         ("duplicates", report.count("duplicate"), "one event twice in the log"),
+        ("unbalanced orders", report.count(*UNBALANCED), "database against server"),
         ("other faults", other, "changed bytes, wrong id, ..."),
     ]
 

@@ -17,6 +17,7 @@ HEAD = (
     "| memory MB | beside the baseline | broken |\n"
     "|---|---|---|---|---|---|---|"
 )
+TIMES = ("p50_ms", "p99_ms", "p999_ms", "max_ms")
 
 
 def table(lines: Iterable[str]) -> str:
@@ -33,6 +34,15 @@ def _rows(line: str) -> Iterator[str]:
         for format_name, part in result.parts.items():
             yield _row(f"{name} {format_name}", {**shown, **part})
         return
+    if any("begin_p50_ms" in part for part in result.parts.values()):
+        for part_name, part in result.parts.items():
+            yield _row(f"{name} {part_name}", part)
+            begins = {key: part[f"begin_{key}"] for key in TIMES}
+            yield f"| - until it has begun | | {_times(begins)} | | | | |"
+        return
+    if "open" in result.parts:
+        yield _open_row(name, result.parts["open"])
+        return
     consumer = result.settings.get("consumer")
     yield _row(f"{name} {consumer}" if consumer else name, shown)
     arrival = result.parts.get("arrival - deliver_at")
@@ -42,7 +52,10 @@ def _rows(line: str) -> Iterator[str]:
 
 def _row(name: str, figures: dict[str, Any]) -> str:
     ratios: dict[str, float] = figures.get("ratio", {})
-    beside = ", ".join(f"{ratio:.2g} {what}" for what, ratio in ratios.items())
+    besides = [f"{ratio:.2g} {what}" for what, ratio in ratios.items()]
+    if (check_backs := figures.get("check_backs")) is not None:
+        besides.append(f"{check_backs:,} check-backs")
+    beside = ", ".join(besides)
     broken = ("early", "lost", "duplicates", "failed")
     return " | ".join(
         (
@@ -57,9 +70,27 @@ def _row(name: str, figures: dict[str, Any]) -> str:
     )
 
 
+def _open_row(name: str, figures: dict[str, Any]) -> str:
+    starts = (
+        f"ready {figures['ready_after_sigterm_s']:.1f} s after SIGTERM, "
+        f"{figures['ready_after_sigkill_s']:.1f} s after SIGKILL, "
+        f"{figures['empty_ready_s']:.1f} s without any"
+    )
+    return " | ".join(
+        (
+            f"| {name} open={figures['open_count']:,}",
+            f"{figures['rate_per_s']:,.0f} begun",
+            "",
+            "",
+            f"{figures['rss_mb']:.0f} ({figures['anonymous_mb']:.0f} anonymous)",
+            starts,
+            f"{figures['lost']} |",
+        )
+    )
+
+
 def _times(figures: dict[str, Any]) -> str:
-    names = ("p50_ms", "p99_ms", "p999_ms", "max_ms")
-    return " / ".join(f"{figures[name]:.3g}" for name in names)
+    return " / ".join(f"{figures[name]:.3g}" for name in TIMES)
 
 
 if __name__ == "__main__":

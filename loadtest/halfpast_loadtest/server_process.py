@@ -5,12 +5,13 @@ so that SIGKILL reaches it and everything that it has started.
 """
 
 import asyncio
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from halfpast_loadtest.process_tree import (
 
 HOST = "127.0.0.1"
 HALFPAST = (sys.executable, "-m", "halfpast_api.cli")
+SERVICES = frozenset({"dev", "up", "broker", "chronos", "txn", "api"})
 
 
 def echo_program(answer_bytes: int) -> tuple[str, ...]:
@@ -48,7 +50,8 @@ class ServerProcess:
     """One Halfpast. `mode` is dev (one process) or up (supervised services).
 
     What it prints goes to `log_path`, beside the data folder. `program` is the
-    command in front of the mode; tests put other servers there.
+    command in front of the mode; tests put other servers there. `settings` are
+    environment variables that it gets beside those of this process.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class ServerProcess:
         mode: str = "dev",
         port: int | None = None,
         program: Sequence[str] = HALFPAST,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.mode = mode
@@ -65,6 +69,7 @@ class ServerProcess:
         self.port = port or free_port()
         self.log_path = folder.parent / f"{folder.name}.log"
         self._program = tuple(program)
+        self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -89,6 +94,7 @@ class ServerProcess:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env={**os.environ, **self._settings},
             )
 
     async def wait_ready(self, timeout_s: float = 30.0) -> float:
@@ -138,7 +144,7 @@ class ServerProcess:
         self._process = None
 
     def kill_service(self, name: str) -> bool:
-        """SIGKILL one service below `up` (broker, chronos, api); False if absent."""
+        """SIGKILL one service below `up`, by its name; False if it is absent."""
         if self._process is None:
             return False
         for pid in tree_of(self._process.pid)[1:]:
@@ -168,6 +174,17 @@ class ServerProcess:
         if self._process is None:
             return usage_of([])
         return usage_of(tree_of(self._process.pid))
+
+    def usage_by_service(self) -> dict[str, TreeUsage]:
+        """The same for each process by itself, under the name of its command."""
+        if self._process is None:
+            return {}
+        found: dict[str, TreeUsage] = {}
+        for pid in tree_of(self._process.pid):
+            words = command_line(pid)
+            named = next((word for word in words if word in SERVICES), str(pid))
+            found[named] = usage_of([pid])
+        return found
 
     def log_tail(self, line_count: int = 30) -> str:
         """The last lines that the server printed."""

@@ -5,7 +5,13 @@ import json
 import pytest
 
 from halfpast_loadtest import bench
-from halfpast_loadtest.bench_result import BenchResult, to_line, with_latency
+from halfpast_loadtest.bench_result import (
+    BenchResult,
+    figures,
+    from_part,
+    to_line,
+    with_latency,
+)
 from halfpast_loadtest.bench_settings import changed
 from halfpast_loadtest.errors import BadSetting, UnknownBench
 from halfpast_loadtest.http_wire import Response
@@ -21,6 +27,8 @@ NAMES = {
     "schedule-batch",
     "lateness",
     "produce-consume",
+    "transactions",
+    "transaction-lanes",
 }
 
 
@@ -32,7 +40,9 @@ def test_all_benches_are_named_and_explained() -> None:
 def test_the_list_shows_every_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main(["--list"]) == 0
     printed = capsys.readouterr().out
-    assert {line.split()[0] for line in printed.splitlines()} == NAMES
+    rows = [line.split() for line in printed.splitlines()]
+    assert {row[0] for row in rows} == NAMES
+    assert all(len(row) > 3 for row in rows)  # the name, and what it does
 
 
 def test_an_unknown_bench_is_refused_with_the_names() -> None:
@@ -70,6 +80,24 @@ def test_a_result_is_one_json_object_on_one_line() -> None:
     assert decoded["lost"] == 0
     assert decoded["max_ms"] == 2.0
     assert "early" not in decoded  # does not apply, is left out
+
+
+def test_figures_of_a_part_stand_on_top() -> None:
+    result = BenchResult(bench="x", settings={})
+    result.parts["http"] = {"rate_per_s": 7.0, "check_backs": 0, "begin_p50_ms": 1.0}
+    from_part(result, "http")
+    assert (result.rate_per_s, result.check_backs) == (7.0, 0)
+    assert "begin_p50_ms" not in figures(result)  # has no place there
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"), [("transactions", "through"), ("transaction-lanes", "ratio")]
+)
+def test_a_choice_that_there_is_not_is_refused(
+    name: str, setting: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench.main([name, f"{setting}=smoke"]) == 2
+    assert "both" in capsys.readouterr().err
 
 
 def test_due_times_are_spread_evenly() -> None:

@@ -3,6 +3,7 @@
 from halfpast_loadtest.bench_result import BenchResult, figures, to_line, with_latency
 from halfpast_loadtest.figures_table import table
 from halfpast_loadtest.latency import summarise
+from halfpast_loadtest.open_transactions import OpenFigures
 
 
 def result(bench: str) -> BenchResult:
@@ -44,3 +45,35 @@ def test_lateness_has_a_row_for_the_arrival() -> None:
     first, second = table([to_line(late)]).splitlines()[2:]
     assert first.startswith("| `lateness` pop |")
     assert second == "| - until it arrives | | 0.5 / 2 / 3 / 4 | | | | |"
+
+
+def test_both_phases_of_a_transaction_have_a_row() -> None:
+    made = result("transactions")
+    made.check_backs = 0
+    begins = {"p50_ms": 0.5, "p99_ms": 2.0, "p999_ms": 3.0, "max_ms": 4.0}
+    part = figures(made) | {f"begin_{name}": ms for name, ms in begins.items()}
+    made.parts = {"http": part, "sdk": part}
+    rows = table([to_line(made)]).splitlines()[2:]
+    assert [row.split(" | ")[0] for row in rows[::2]] == [
+        "| `transactions` http",
+        "| `transactions` sdk",
+    ]
+    assert rows[0].endswith("| 0.5 of echo, 0 check-backs | 0 |")
+    assert rows[1] == "| - until it has begun | | 0.5 / 2 / 3 / 4 | | | | |"
+
+
+def test_open_transactions_have_a_row_of_their_own() -> None:
+    made = BenchResult(bench="transactions", settings={"open": 1000})
+    made.parts["open"] = OpenFigures(
+        open_count=1_000_000,
+        rate_per_s=40_000,
+        rss_mb=410,
+        anonymous_mb=300,
+        empty_ready_s=1.5,
+        ready_after_sigterm_s=2.5,
+        ready_after_sigkill_s=3.5,
+    ).shown()
+    assert table([to_line(made)]).splitlines()[-1] == (
+        "| `transactions` open=1,000,000 | 40,000 begun |  |  | 410 (300 anonymous) "
+        "| ready 2.5 s after SIGTERM, 3.5 s after SIGKILL, 1.5 s without any | 0 |"
+    )
