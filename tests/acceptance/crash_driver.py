@@ -44,7 +44,7 @@ from halfpast_loadtest.patient_client import PatientClient
 from halfpast_loadtest.queue_reader import read_topics
 from halfpast_loadtest.server_process import HALFPAST, ServerProcess
 
-SERVICES = ("broker", "chronos", "api")
+SERVICES = ("broker", "chronos", "txn", "api")
 GRACE_S = 15.0
 FOUND = frozenset({200, 404})
 

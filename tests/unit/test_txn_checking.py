@@ -245,6 +245,16 @@ def test_nobody_is_asked_after_a_durable_outcome() -> None:
     assert line.core.answers == {}
 
 
+def test_nobody_is_asked_about_a_parked_one() -> None:
+    # An answer would only be refused.
+    line = begun(CheckPolicy(0, 100, 1))
+    line.check_all()
+    assert line.core.is_asked(transaction_id(1), 1)
+    line.clock.advance(100)
+    line.check_all()
+    assert not line.core.is_asked(transaction_id(1), 1)
+
+
 # --- appends that fail ---------------------------------------------------------------
 
 

@@ -37,6 +37,7 @@ from .half import (
     released,
     runs_of,
 )
+from .outcomes import OutcomeCounts
 from .policy import interval_ms
 from .projection import TransactionProjection
 from .status import STATE_WORDS, Status, decode_status, transaction_text
@@ -250,9 +251,9 @@ class TransactionCore(TransactionProjection):
         if transaction_id in self.decided:
             return None
         status = self.open_status(transaction_id)
-        if status is None or status.checks != check:
+        if status is None or status.state == TransactionState.PARKED:
             return None
-        return status
+        return status if status.checks == check else None
 
     def answered(self, transaction_id: bytes, cause: str) -> None:
         """A check-back brought no outcome, and this is why."""
@@ -307,6 +308,12 @@ class TransactionCore(TransactionProjection):
                 batch.delete(key)
             self.index.write(batch)
         return len(found) == limit
+
+    def begin_counting(self) -> None:
+        """What was replayed at the start is not news: the counters begin here."""
+        self.outcomes = OutcomeCounts()
+        self.begun_count = 0
+        self.gave_up_count = 0
 
     def counters(self) -> dict[str, float]:
         """Counts since the start, as the metrics show them."""

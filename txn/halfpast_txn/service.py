@@ -160,6 +160,7 @@ class TransactionService:
         try:
             await service._count_open()
             await service._take_role()
+            core.begin_counting()
         except BaseException:
             await service._checker.close()
             index.close()
@@ -365,11 +366,14 @@ class TransactionService:
         position = await self._flusher.flush()
         if position is None:
             return
+        token = self._claims.token
         try:
-            await self._broker.hold(Hold(ROLE, self._claims.token, position))
+            await self._broker.hold(Hold(ROLE, token, position))
         except UNSURE:
             self._claims.lose()
         except FenceLost as error:
+            if token != self._claims.token:
+                return  # we have taken the role anew meanwhile; the next flush tells
             if error.held and self._claims.live:
                 raise
             self._claims.lose()
