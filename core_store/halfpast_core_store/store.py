@@ -373,7 +373,9 @@ class Store:
         Gives whether all is tidy; if not, call again soon. The files of segments
         that went are deleted by `log.delete_forgotten`."""
         now_ns = self._clock.now_ns()
-        keep_from = min(self.flushed_position, self._roles.keep_from())
+        # The last applied frame lies before that position, if only just; it stays,
+        # since by it a new start knows that the log belongs to the index.
+        keep_from = min(self.flushed_position - 1, self._roles.keep_from())
         gone = self.log.expired(now_ns // 1_000_000, keep_from)
         self.log.forget(gone)
         self.writable = not self.log.nearly_full()

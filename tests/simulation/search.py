@@ -5,7 +5,8 @@ import random
 import sys
 import time
 
-from tests.simulation.sim_world import run
+from tests.simulation.sim_run import run
+from tests.simulation.sim_world import World
 
 
 def main() -> int:
@@ -16,20 +17,34 @@ def main() -> int:
     if options.seed is not None:
         world = run(options.seed)
         print(f"seed {options.seed}: every promise held, {world.crashes} crashes")
+        print(told(world))
         return 0
     end = time.monotonic() + options.minutes * 60
     runs = crashes = 0
+    begun = check_backs = 0
     failed: list[int] = []
     while time.monotonic() < end:
         seed = random.getrandbits(48)
         runs += 1
         try:
-            crashes += run(seed).crashes
+            world = run(seed)
         except Exception as error:
             failed.append(seed)
             print(f"seed {seed}: {error!r}", flush=True)
+        else:
+            crashes += world.crashes
+            begun += sum(world.transaction_model.states.values())
+            check_backs += world.transaction_model.check_count
     print(f"{runs} runs, {crashes} crashes, {len(failed)} failed")
+    print(f"{begun} transactions, {check_backs} check-backs")
     return 1 if failed else 0
+
+
+def told(world: World) -> str:
+    """What became of the transactions of one run."""
+    states = world.transaction_model.states.items()
+    ends = ", ".join(f"{count} {state.name.lower()}" for state, count in states)
+    return f"transactions: {ends}; {world.transaction_model.check_count} check-backs"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ simulated clients, that does what a careless change might do.
 from collections.abc import Callable
 from typing import Any
 
+from tests.simulation.sim_transaction_bugs import TRANSACTION_BUGS
+
 from halfpast_chronos.config import ChronosConfig
 from halfpast_chronos.core import DelayCore, Firing
 from halfpast_core_store import keys
@@ -68,10 +70,10 @@ class FiresTooSoon(DelayCore):
     def fire(self) -> Firing | None:
         firing = super().fire()
         if firing is not None:
-            batch = self.index.batch()
-            body = b"".join(firing.keys)
-            self._apply_fired(batch, body, self.now_ms(), [])
-            self.index.write(batch)
+            records = [run.records for run in firing.request.runs]
+            fired = [some[0] for some in records if some[0][4] == RecordKind.FIRED]
+            frame = FollowedFrame(0, 0, self.now_ms(), [*fired, b""])
+            self.apply_slice(frame, 0, len(fired))  # not all, so it stays where it is
         return firing
 
 
@@ -144,6 +146,7 @@ BUGS: dict[str, Planted] = {
     "fires what is being decided": {"make_core": IgnoresClaims},
     "log given up too early": {"make_core": HoldsTooLittle},
     "cancels lost on restart": {"make_core": ForgetsCancels},
+    **TRANSACTION_BUGS,
 }
 
 MakeStore = Callable[..., Store]

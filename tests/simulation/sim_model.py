@@ -4,7 +4,9 @@ A plain model: it knows nothing of frames, wheels or indexes, only of answers. E
 check names the promise that it holds the system to; they are numbered here:
 
 1 durable at ack · 2 never early, never lost · 3 fired once · 4 truthful cancel ·
-6 order, at least once · 7 rebuilt from the log
+5 one outcome of a transaction · 6 order, at least once · 7 rebuilt from the log
+
+Promise 5 has a model of its own: `sim_transaction_model.py`.
 """
 
 from collections import defaultdict
@@ -18,6 +20,11 @@ class Broken(AssertionError):
 def demand(holds: bool, promise: int, text: str) -> None:
     if not holds:
         raise Broken(f"promise {promise}: {text}")
+
+
+def is_transactional(event_id: bytes) -> bool:
+    """Whether this is the id of a transaction or of a message of one."""
+    return event_id[0] == 1
 
 
 @dataclass(slots=True)
@@ -83,7 +90,8 @@ class Model:
         self.checks += 1
         places: dict[bytes, list[Stored]] = defaultdict(list)
         for message in stored:
-            places[message.event_id].append(message)
+            if not is_transactional(message.event_id):
+                places[message.event_id].append(message)
         for event_id, found in places.items():
             demand(event_id in self.sent, 1, f"{event_id.hex()} was never sent")
             demand(len(found) == 1, 3, f"{event_id.hex()} is there {len(found)} times")
@@ -124,7 +132,11 @@ class Model:
             offsets = [message.offset for message in messages]
             whole = offsets == list(range(len(offsets)))
             demand(whole, 6, f"queue {queue} has offsets {offsets}")
-            at_once = [m.sequence for m in messages if m.due_ms == 0]
+            at_once = [
+                message.sequence
+                for message in messages
+                if message.due_ms == 0 and not is_transactional(message.event_id)
+            ]
             demand(at_once == sorted(at_once), 6, f"queue {queue} is out of order")
 
     def _check_keys(self, places: dict[bytes, list[Stored]], final: bool) -> None:

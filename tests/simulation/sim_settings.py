@@ -1,8 +1,11 @@
 """Small sizes, so that every border is crossed often."""
 
+from dataclasses import replace
+
 from halfpast_chronos.config import ChronosConfig
 from halfpast_core_store.config import LanesConfig, LogConfig, StoreConfig
 from halfpast_core_store.topics import USER_TOPIC_ID_MIN
+from halfpast_txn.config import TxnConfig
 
 START_NS = 1_800_000_000_000_000_000
 SALT = 0x5EED
@@ -31,3 +34,16 @@ FORGETFUL_STORE = StoreConfig(
     ),
     lanes=LanesConfig(send_message_thread_pool_nums=2),
 )
+
+ENDS_IN_FLIGHT = 1
+FORGETFUL_HISTORY_MS = 300
+TXN = TxnConfig(
+    lookahead_ms=400,
+    near_count_max=6,
+    load_count=3,
+    young_size_max=4000,
+    check_count=3,
+    check_in_flight=2,
+    end_size=200,
+)
+FORGETFUL_TXN = replace(TXN, history_ms=FORGETFUL_HISTORY_MS)

@@ -8,23 +8,28 @@ from what its disk kept.
 
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
-from tests.simulation.sim_checks import Observer, check_rebuilt
+from tests.simulation.sim_calls import Calls
+from tests.simulation.sim_checks import Observer
 from tests.simulation.sim_clients import Clients
+from tests.simulation.sim_clock import SimClock, SimRng
 from tests.simulation.sim_disk import Fuse, SimDisk, SimulatedCrash
+from tests.simulation.sim_endpoints import Endpoints
+from tests.simulation.sim_history import History
 from tests.simulation.sim_model import Model
+from tests.simulation.sim_processes import Processes
+from tests.simulation.sim_producers import Producers
 from tests.simulation.sim_readers import Readers
 from tests.simulation.sim_settings import (
     CHRONOS,
     FORGETFUL_STORE,
     QUEUES,
     SALT,
-    START_NS,
-    STEPS,
     STORE,
     TOPICS,
 )
+from tests.simulation.sim_transaction_model import TransactionModel
+from tests.simulation.sim_transactions import TransactionProcess
 
 from halfpast_chronos.core import DelayCore, Firing
 from halfpast_core_store.broker import Append, Appended, Follow, Run
@@ -39,34 +44,6 @@ from halfpast_core_store.store import Store
 from halfpast_core_store.topics import SYS_TOPICS
 
 
-class SimClock:
-    """Wall time that may jump, monotonic time that does not."""
-
-    def __init__(self) -> None:
-        self.wall_ns = START_NS
-        self.steady_ns = 0
-
-    def now_ns(self) -> int:
-        return self.wall_ns
-
-    def monotonic_ns(self) -> int:
-        return self.steady_ns
-
-    def pass_ns(self, ns: int) -> None:
-        self.wall_ns += ns
-        self.steady_ns += ns
-
-
-class SimRng:
-    """Chance from the seed."""
-
-    def __init__(self, random: Random) -> None:
-        self._random = random
-
-    def bits(self, count: int) -> int:
-        return self._random.getrandbits(count)
-
-
 class World:
     """One run. `make_store` and `make_core` let a test plant a bug."""
 
@@ -75,6 +52,8 @@ class World:
         seed: int,
         make_store: Callable[..., Store] = Store,
         make_core: Callable[..., DelayCore] = DelayCore,
+        make_transactions: type[TransactionProcess] = TransactionProcess,
+        make_producers: type[Producers] = Producers,
         *,
         durable: bool = True,
         answer_early: bool = False,
@@ -86,9 +65,11 @@ class World:
         self.clock = SimClock()
         self.rng = SimRng(self.random)
         self.model = Model()
+        self.transaction_model = TransactionModel(is_forgetful=self.forgets)
         self.fuse = Fuse()
         self.make_store = make_store
         self.make_core = make_core
+        self.make_transactions = make_transactions
         self.durable = durable
         self.answer_early = answer_early
         self.disk = SimDisk(MemoryDisk(), self.fuse)
@@ -96,11 +77,17 @@ class World:
         self.delay_index = MemoryIndex()
         self.clients = Clients(self)
         self.readers = Readers(self)
+        self.calls = Calls(self)
+        self.producers = make_producers(self)
+        self.endpoints = Endpoints(self)
         self.crashes = 0
         self.armed = False
+        self.histories: dict[bytes, History] = {}
         self._open_store()
         self._create_topics()
         self._open_core()
+        self.transaction_token = 0
+        self.processes = Processes(self, make_transactions)
         self.armed = True
 
     # --- processes --------------------------------------------------------------
@@ -150,6 +137,7 @@ class World:
             break
         self.fuse.left = None
         self._take_role()
+        self.processes.cut()
 
     def crash_core(self) -> None:
         self.crashes += 1
@@ -157,16 +145,15 @@ class World:
         self.delay_index = self.delay_index.crash(kept)
         self._open_core()
 
+    @property
+    def transactions(self) -> TransactionProcess:
+        return self.processes.current
+
     # --- steps ------------------------------------------------------------------
 
     @property
     def now_ms(self) -> int:
         return self.clock.wall_ns // 1_000_000
-
-    def step(self) -> None:
-        """Something happens."""
-        act = self.random.choices(ACTIONS, WEIGHTS)[0]
-        act(self)
 
     def store_step(self) -> None:
         """The broker's next move: seal, write or complete a frame."""
@@ -199,7 +186,7 @@ class World:
         if not self.live:
             if self.core.position < self.role_end:
                 return
-            claims = list(self.core.claims)
+            claims = sorted(self.core.claims)
             self.core.release(claims)
             for claim in claims:
                 if len(claim) == 16:
@@ -229,18 +216,20 @@ class World:
 
     def time_step(self) -> None:
         self.clock.pass_ns(self.random.randint(1, 30_000_000))
-        if self.random.random() < 0.02:  # somebody sets the clock
-            self.clock.wall_ns += self.random.randint(-200, 200) * 1_000_000
-        self.clock.wall_ns = max(self.clock.wall_ns, START_NS)
+        if self.random.random() < 0.02:
+            self.clock.jump_ms(self.random.randint(-200, 200))
 
     def flush_step(self) -> None:
-        if self.random.random() < 0.5:
+        """Some of the indexes are flushed, and the log deleted that nobody needs."""
+        if self.random.random() < 0.6:
             self.store.flush(self.store.log.durable_end)
-        else:
+        if self.random.random() < 0.6:
             position = self.core.save_position()
             self.delay_index.flush()
             if self.live:
                 self.store.hold("chronos", self.token, position)
+        if self.random.random() < 0.6:
+            self.transactions.flush()
         self.store.housekeep()
         self.store.log.delete_forgotten()
 
@@ -255,48 +244,10 @@ class World:
     def check(self, *, final: bool = False) -> None:
         """Compare the log with what clients were told."""
         self.model.check(self.observer.messages(), final=final)
+        self.histories = self.transaction_model.check(
+            self.observer.logged(), self.clock.set_back_ms, final=final
+        )
 
     def drain_store(self) -> None:
         while self.sealed is not None or self.store.lanes:
             self.store_step()
-
-    def finish(self) -> None:
-        """Let everything that is due come, then check it all."""
-        self.armed = False
-        for _ in range(400):
-            self.clock.pass_ns(10_000_000)
-            self.drain_store()
-            self.core_step()
-        self.drain_store()
-        self.catch_up()
-        self.check(final=True)
-        self.readers.consume_all()
-        if self.store.log.start == 0:
-            check_rebuilt(self)
-
-
-ACTIONS: list[Callable[[World], None]] = [
-    World.store_step,
-    World.core_step,
-    World.time_step,
-    lambda world: world.clients.publish(),
-    lambda world: world.clients.publish_keyed(),
-    lambda world: world.clients.decide(),
-    lambda world: world.clients.put(),
-    lambda world: world.readers.pop(),
-    lambda world: world.readers.settle(),
-    World.flush_step,
-    World.crash_broker,
-    World.crash_core,
-    World.check,
-]
-WEIGHTS = [40, 25, 12, 8, 3, 5, 2, 4, 4, 2, 0.6, 0.6, 1]
-
-
-def run(seed: int, **planted: Any) -> World:
-    """One whole run; raises Broken when a promise was."""
-    world = World(seed, **planted)
-    for _ in range(STEPS):
-        world.step()
-    world.finish()
-    return world

@@ -5,23 +5,29 @@ A failure prints its seed; `scripts/simulate 1234` repeats that run, and
 """
 
 import os
+from collections import Counter
 from typing import Any
 
 import pytest
 from tests.simulation.sim_bugs import BUGS
-from tests.simulation.sim_world import run
+from tests.simulation.sim_run import run
+
+from halfpast_txn.transactions import TransactionState
 
 RUNS = int(os.environ.get("HALFPAST_SIMULATION_RUNS", "2400"))
-BUG_RUNS = 300
+BUG_RUNS = 900
 
 # Seeds that once found a bug, kept for ever.
 REGRESSIONS: list[int] = []
 
 
 def fails(seed: int, **planted: Any) -> bool:
-    """Whether this run ends in anything but peace."""
+    """Whether this run ends in anything but peace. A planted bug that does not fit
+    the code any more proves nothing, so it is not taken for found."""
     try:
         run(seed, **planted)
+    except (AttributeError, NameError, TypeError):
+        raise
     except Exception:
         return True
     return False
@@ -31,6 +37,8 @@ def fails(seed: int, **planted: Any) -> bool:
 def test_every_promise_holds_whatever_crashes(part: int) -> None:
     crashes = 0
     checks = 0
+    check_backs = 0
+    states: Counter[TransactionState] = Counter()
     for seed in [*REGRESSIONS, *range(RUNS)][part::8]:
         try:
             world = run(seed)
@@ -38,8 +46,14 @@ def test_every_promise_holds_whatever_crashes(part: int) -> None:
             raise AssertionError(f"seed {seed}: {error!r}") from error
         crashes += world.crashes
         checks += world.model.checks
+        check_backs += world.transaction_model.check_count
+        states.update(world.transaction_model.states)
     assert crashes > 0
     assert checks > 0
+    assert check_backs > 0
+    assert states.keys() == {*TransactionState}
+    assert states.pop(TransactionState.PREPARED) == 0
+    assert min(states.values()) > 0
 
 
 def test_a_seed_replays_exactly() -> None:
@@ -47,6 +61,8 @@ def test_a_seed_replays_exactly() -> None:
     assert first.disk.memory.names() == second.disk.memory.names()
     assert first.index.contents() == second.index.contents()
     assert first.delay_index.contents() == second.delay_index.contents()
+    indexes = first.transactions.index, second.transactions.index
+    assert indexes[0].contents() == indexes[1].contents()
 
 
 @pytest.mark.parametrize("bug", BUGS)

@@ -3,6 +3,8 @@
 import pytest
 from tests.unit.core_store_world import World
 
+from halfpast_core_store.pending import Sealed
+
 
 def filled() -> World:
     """Four segments of old messages, and a flushed index."""
@@ -101,3 +103,45 @@ def test_a_crash_between_forgetting_and_deleting_is_harmless() -> None:
     world.store.housekeep()
     world.store.log.delete_forgotten()
     assert world.store.log.start > 0
+
+
+def test_who_takes_a_role_for_the_first_time_holds_the_log_for_good() -> None:
+    world = filled()
+    world.store.acquire("txn")
+    world.crash()
+    world.store.flush(world.store.log.durable_end)
+    release(world)
+    world.store.housekeep()
+    assert len(bases(world)) == 4
+
+
+def test_the_last_applied_frame_stays_if_nothing_was_stored_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.publish([bytes(7000)])
+    world.publish([bytes(7000)])
+    world.index.flush()
+
+    def lose_power() -> None:
+        raise OSError("no power")
+
+    def write_unsynced(sealed: Sealed) -> None:
+        monkeypatch.setattr(sealed.write.segment.file, "sync", lose_power)
+        world.store.log.write(sealed.write)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "write", write_unsynced)
+        with pytest.raises(OSError, match="no power"):
+            world.publish([bytes(7000)])
+    world.crash()
+    _, behind = bases(world)
+    assert world.store.log.durable_end == behind
+    world.store.flush(behind)
+    release(world)
+    world.publish([b"fresh"])
+    world.clock.advance(2 * world.config.log.retention_ms)
+    world.store.housekeep()
+    world.store.log.delete_forgotten()
+    world.crash()
+    assert world.store.log.durable_end > behind
