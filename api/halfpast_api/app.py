@@ -17,6 +17,11 @@ from halfpast_api.bodies import BodyReceiver
 from halfpast_api.config import ApiConfig
 from halfpast_api.connection import ConnectionServer
 from halfpast_api.consume import ConsumeHandlers
+from halfpast_api.delay.bulk import BulkHandlers
+from halfpast_api.delay.dead_letters import DeadLetterHandlers
+from halfpast_api.delay.due import DueHandlers
+from halfpast_api.delay.pending_quota import PendingQuotas
+from halfpast_api.delay.schedules import ScheduleHandlers
 from halfpast_api.dispatch import Dispatcher
 from halfpast_api.events import EventHandlers
 from halfpast_api.exposition import Exposition
@@ -105,7 +110,7 @@ class _Server:
         table = [
             *self._event_routes(broker, delay, transactions, directory, cache),
             *self._transaction_routes(broker, transactions, directory, cache),
-            *self._admin_routes(broker, metadata, directory, cache),
+            *self._admin_routes(broker, delay, metadata, directory, cache),
         ]
         http = HttpMetrics((route.method, route.template) for route in table)
         exposition = Exposition(http)
@@ -135,9 +140,10 @@ class _Server:
     ) -> Iterable[Route]:
         limits = self._config.bodies
         depth_max = limits.depth_max
+        quotas = PendingQuotas(delay)
         yield from routes.publish_routes(
-            PublishHandlers(broker, delay, directory, _SOURCE, depth_max),
-            BatchHandlers(broker, directory, _SOURCE, limits),
+            PublishHandlers(broker, delay, directory, _SOURCE, depth_max, quotas),
+            BatchHandlers(broker, directory, _SOURCE, limits, quotas),
             limits,
         )
         yield from routes.event_routes(
@@ -145,6 +151,15 @@ class _Server:
                 broker, delay, transactions, directory, cache, depth_max=depth_max
             ),
             limits,
+        )
+        yield from routes.bulk_routes(
+            BulkHandlers(delay, directory, cache, _SOURCE),
+            DueHandlers(delay, directory),
+            limits,
+        )
+        yield from routes.dead_letter_routes(DeadLetterHandlers(delay, directory))
+        yield from routes.schedule_routes(
+            ScheduleHandlers(delay, directory, _SOURCE, depth_max), limits
         )
         yield from routes.consume_routes(
             ConsumeHandlers(broker, directory, cache, self._polls),
@@ -174,13 +189,14 @@ class _Server:
     def _admin_routes(
         self,
         broker: Broker,
+        delay: DelayServer,
         metadata: MetadataStore,
         directory: TopicDirectory,
         cache: MetadataCache,
     ) -> Iterable[Route]:
         limits = self._config.bodies
         yield from routes.admin_routes(
-            TopicAdminHandlers(broker, metadata, cache, directory),
+            TopicAdminHandlers(broker, metadata, cache, directory, delay),
             GroupAdminHandlers(broker, metadata, cache),
             limits,
         )

@@ -13,6 +13,7 @@ import msgspec
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
 from halfpast_api.config import BodyLimits
+from halfpast_api.delay.pending_quota import PendingQuotas
 from halfpast_api.encoding import (
     NOTHING_WRONG,
     Encoded,
@@ -61,7 +62,9 @@ class BatchHandlers:
         directory: TopicDirectory,
         source: Source,
         limits: BodyLimits,
+        quotas: PendingQuotas,
     ) -> None:
+        self._quotas = quotas
         self._broker = broker
         self._directory = directory
         self._source = source
@@ -81,6 +84,12 @@ class BatchHandlers:
         topics, wrong = await self._directory.all_to_write(names)
         batch.wrong = Wrong(wrong, batch.wrong.events)
         encoded = _encode(batch, topics, seed, call.form)
+        if any(topic.max_pending for topic in topics.values()):
+            of_events = [
+                None if event is None else topics.get(event.topic)
+                for event in batch.events
+            ]
+            await self._quotas.admit_all(encoded, of_events)
         if batch.is_atomic and encoded.refusals:
             count = len(encoded.refusals)
             why = f"the batch is atomic and {count} of its events cannot be"

@@ -10,9 +10,15 @@ import typer
 
 from halfpast_api import (
     cli_bench,
+    cli_bulk,
+    cli_change,
     cli_doctor,
+    cli_due,
     cli_events,
+    cli_export,
     cli_groups,
+    cli_import,
+    cli_schedule,
     cli_serve,
     cli_tail,
     cli_tx,
@@ -66,9 +72,15 @@ def main() -> None:
 for module in (
     cli_serve,
     cli_events,
+    cli_change,
     cli_tail,
     cli_groups,
     cli_tx,
+    cli_schedule,
+    cli_due,
+    cli_bulk,
+    cli_import,
+    cli_export,
     cli_doctor,
     cli_bench,
 ):

@@ -1,4 +1,4 @@
-"""publish, get, list, cancel, reschedule, deliver-now."""
+"""publish, get, list, deliver-now."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from halfpast_api.cli_output import (
-    REFUSED,
     AsJson,
-    CommandFailed,
     print_json,
     print_line,
     print_table,
 )
-from halfpast_api.cli_server import DEFAULT_SERVER, Server, guarded, with_client
+from halfpast_api.cli_server import DEFAULT_SERVER, Server, with_client
 from halfpast_api.cli_times import parse_moment, parse_span, show_moment, show_span
 
 if TYPE_CHECKING:
@@ -44,8 +42,6 @@ def register(app: typer.Typer) -> None:
     app.command()(publish)
     app.command()(get)
     app.command("list")(list_events)
-    app.command()(cancel)
-    app.command()(reschedule)
     app.command("deliver-now")(deliver_now)
 
 
@@ -92,7 +88,7 @@ def publish(
     else:
         print_line(
             f"scheduled  {published.id}  topic {published.topic}"
-            f"  for {_when(published.deliver_at, published.due_in)}"
+            f"  for {show_when(published.deliver_at, published.due_in)}"
         )
 
 
@@ -114,6 +110,7 @@ def list_events(
     due_after: Annotated[str | None, typer.Option(help="A time.")] = None,
     due_before: Annotated[str | None, typer.Option(help="A time.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    data: Annotated[bool, typer.Option("--data", help="Show what is in them.")] = False,
     server: Server = DEFAULT_SERVER,
     as_json: AsJson = False,
 ) -> None:
@@ -131,6 +128,7 @@ def list_events(
             due_after=None if due_after is None else parse_moment(due_after),
             due_before=None if due_before is None else parse_moment(due_before),
             page_size=min(limit, 1000),
+            data=data,
         )
         async for event in events:
             found.append(event)
@@ -145,64 +143,9 @@ def list_events(
     elif not found:
         print_line(f"nothing {state}")
     else:
-        rows = [
-            [_when(e.deliver_at), e.topic, e.id, e.key or "", e.tag or ""]
-            for e in found
-        ]
-        print_table(["due", "topic", "id", "key", "tag"], rows)
+        _print_events(found, data)
         if len(found) == limit:
             typer.echo(f"the first {limit}; more with --limit", err=True)
-
-
-def cancel(
-    event_id: EventId, server: Server = DEFAULT_SERVER, as_json: AsJson = False
-) -> None:
-    """Stop an event from being delivered. Exits with 1 if that is not so."""
-    import halfpast
-
-    outcome = with_client(
-        server, lambda client: client.cancel(event_id), as_json=as_json
-    )
-    if as_json:
-        print_json({"id": event_id, "outcome": outcome})
-        if outcome is not halfpast.Outcome.CANCELLED:
-            raise typer.Exit(REFUSED)
-        return
-    if outcome is halfpast.Outcome.CANCELLED:
-        print_line(f"cancelled  {event_id}")
-        return
-    if outcome is halfpast.Outcome.TOO_LATE:
-        text, hint = "too late: it has been delivered", f"halfpast get {event_id}"
-    else:
-        text, hint = f"there is no event {event_id}", "halfpast list"
-
-    def fail() -> None:
-        raise CommandFailed(text, hint=hint)
-
-    guarded(fail, server=server, as_json=as_json)
-
-
-def reschedule(
-    event_id: EventId,
-    delay: Delay = None,
-    at: At = None,
-    server: Server = DEFAULT_SERVER,
-    as_json: AsJson = False,
-) -> None:
-    """Move a waiting event to another time."""
-
-    async def work(client: "halfpast.Client") -> "halfpast.Event":
-        return await client.reschedule(
-            event_id,
-            deliver_at=None if at is None else parse_moment(at),
-            delay=None if delay is None else parse_span(delay),
-        )
-
-    event = with_client(server, work, as_json=as_json)
-    if as_json:
-        print_json(event)
-    else:
-        print_line(f"scheduled  {event.id}  for {_when(event.deliver_at)}")
 
 
 def deliver_now(
@@ -248,7 +191,7 @@ def read_property(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _when(moment: datetime | None, ahead: timedelta | None = None) -> str:
+def show_when(moment: datetime | None, ahead: timedelta | None = None) -> str:
     """`ahead`: how far, if the server has told; else by our clock."""
     if moment is None:
         return "at once"
@@ -257,6 +200,21 @@ def _when(moment: datetime | None, ahead: timedelta | None = None) -> str:
     if ahead < timedelta(0):
         return show_moment(moment)
     return f"{show_moment(moment)} (in {show_span(ahead)})"
+
+
+def _print_events(events: "list[halfpast.Event]", with_data: bool) -> None:
+    import msgspec
+
+    columns = ["due", "topic", "id", "key", "tag"]
+    rows = [
+        [show_when(e.deliver_at), e.topic, e.id, e.key or "", e.tag or ""]
+        for e in events
+    ]
+    if with_data:
+        columns.append("data")
+        for row, event in zip(rows, events, strict=True):
+            row.append(msgspec.json.encode(event.data).decode())
+    print_table(columns, rows)
 
 
 def _print_event(event: "halfpast.Event") -> None:

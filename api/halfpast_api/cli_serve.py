@@ -131,6 +131,7 @@ def chronos(
     data: Data = DATA,
     broker: Broker = None,
     address: Chronos = None,
+    metadata: Metadata = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the Delay Server alone."""
@@ -140,7 +141,7 @@ def chronos(
         from halfpast_api.processes import run_chronos
 
         run_chronos(
-            Places.below(data, broker=broker, chronos=address),
+            Places.below(data, broker=broker, chronos=address, metadata=metadata),
             _chronos_config(),
             lambda address: tell_ready("chronos", address, as_json=as_json),
         )

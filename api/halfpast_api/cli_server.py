@@ -125,6 +125,8 @@ _HINTS = {
     "transaction_parked": (
         "'halfpast tx resume ID' to ask the producer again, or 'halfpast tx force ID'"
     ),
+    "unknown_schedule": "list them with 'halfpast schedule list'",
+    "schedule_ended": "make a new one with 'halfpast schedule create'",
     "store_full": "free space or add a disk, then look with 'halfpast doctor'",
     "not_ready": "wait a moment, or look at the server's own output",
 }

@@ -27,8 +27,13 @@ def serve(start: Callable[[], None], data: Path, *, as_json: bool) -> None:
     from halfpast_api.deathwatch import die_with_supervisor
     from halfpast_api.environment import BadSetting
     from halfpast_api.log_output import LogFormat, LogLevel, configure_logging
-    from halfpast_core_store.errors import CoreError, FolderInUse, StoreError
-    from halfpast_core_store.errors import StoreFailed as Failed
+    from halfpast_core_store.errors import (
+        CoreError,
+        FolderInUse,
+        IndexFailed,
+        StoreError,
+        StoreFailed,
+    )
 
     die_with_supervisor(os.environ)
     try:
@@ -44,7 +49,7 @@ def serve(start: Callable[[], None], data: Path, *, as_json: bool) -> None:
         raise typer.Exit(INTERRUPTED) from None
     except (BadSetting, ValueError) as error:
         failed = CommandFailed(str(error), code=USAGE)
-    except Failed as error:
+    except (StoreFailed, IndexFailed) as error:
         failed = CommandFailed(str(error), code=STORE_FAILED)
     except FolderInUse as error:
         failed = CommandFailed(str(error), code=FOLDER_UNUSABLE)

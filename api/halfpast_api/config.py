@@ -6,6 +6,7 @@ from typing import Final
 
 from halfpast_core_store.record import BODY_SIZE_MAX
 from halfpast_txn.address_rules import AllowList
+from halfpast_txn.config import MESSAGE_COUNT_MAX, MESSAGE_SIZE_MAX
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -49,10 +50,10 @@ class BodyLimits:
 class TransactionLimits:
     """How much a transaction may hold, and one request about several of them."""
 
-    message_count_max: int = 1_000
+    message_count_max: int = MESSAGE_COUNT_MAX
     """Messages in one transaction."""
 
-    message_size_max: int = 16 * MIB
+    message_size_max: int = MESSAGE_SIZE_MAX
     """Bytes of all their records together."""
 
     count_max: int = 1_000

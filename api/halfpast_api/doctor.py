@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from halfpast_api.cli_times import show_moment
+from halfpast_core_store.errors import ONLY_THERE
 from halfpast_core_store.inspect import FolderReport, SegmentReport, inspect_folder
 from halfpast_txn.inspect import TxnReport, inspect_transactions
 
@@ -138,11 +139,11 @@ def _indexes(report: FolderReport, txn: TxnReport) -> Iterator[Finding]:
     # The store itself reports its own index if that is ahead of the log.
     is_ahead = (report.index_applied or 0) > report.log_end
     if not is_ahead and "index" not in report.broken:
-        yield _index("index", report.index_applied, report)
+        yield _index("index", "index", report.index_applied, report)
     if "chronos" not in report.broken:
-        yield _index("timers", report.timers_applied, report)
+        yield _index("timers", "chronos", report.timers_applied, report)
     if not txn.problem:
-        yield _index("txn", txn.applied, report)
+        yield _index("txn", "txn", txn.applied, report)
     if txn.parked_count:
         yield Finding(
             level=Level.NOTE,
@@ -155,13 +156,22 @@ def _indexes(report: FolderReport, txn: TxnReport) -> Iterator[Finding]:
         yield _good("txn", f"{_count(txn.open_count, 'transaction')} without outcome")
 
 
-def _index(about: str, applied: int | None, report: FolderReport) -> Finding:
+def _index(
+    about: str, folder: str, applied: int | None, report: FolderReport
+) -> Finding:
+    if applied is None and report.holder:
+        return _good(about, "in use by the running suite, so not looked at")
     if applied is None:
-        return _good(
-            about,
-            "in use by the running suite, so not looked at"
-            if report.holder
-            else "not there: the next start builds it from the log",
+        text = "not there: the next start builds it from the log"
+        if not report.log_start:
+            return _good(about, text)
+        return Finding(
+            level=Level.NOTE,
+            about=about,
+            text=f"{text}, which was cut at {report.log_start}: {ONLY_THERE[folder]} "
+            "older than that are lost",
+            advice=f"if there were any, restore {folder}/ from a backup before the "
+            "next start",
         )
     text = f"has applied the log up to {applied}"
     if applied > report.log_end:

@@ -12,10 +12,9 @@ from halfpast_api.times import render_instant
 from halfpast_chronos.delay_server import Event, EventState, Happening
 from halfpast_core_store.record import Record, RecordFlag, decode_record
 from halfpast_txn.transactions import Transaction, TransactionState
+from halfpast_txn.words import PREPARED, ROLLED_BACK
 
 STORED: Final = "stored"
-PREPARED: Final = "prepared"
-ROLLED_BACK: Final = "rolled_back"
 STATES: Final = {state.name.lower(): state for state in EventState}
 _STATE_NAMES: Final = {int(state): state.name.lower() for state in EventState}
 _HAPPENINGS: Final = {int(it): it.name.lower() for it in Happening}
@@ -38,6 +37,11 @@ class EventView(msgspec.Struct, kw_only=True):
     It is `prepared` for a message of a transaction that is open, whose `delay_ms`
     begins with the commit, and `rolled_back` where it never will be delivered; what
     it held is not kept then, not even the topic.
+
+    Where the topic did not take it, `reason` tells why, `attempts` how often, and
+    `next_attempt_at` when it is tried again; a `dead` one is not.
+
+    `schedule_id` and `occurrence` are those of a recurring schedule that made it.
     """
 
     id: str
@@ -50,6 +54,10 @@ class EventView(msgspec.Struct, kw_only=True):
     created_at: str
     delivered_at: str | None = None
     cancelled_at: str | None = None
+    dead_at: str | UnsetType = UNSET
+    attempts: int | UnsetType = UNSET
+    next_attempt_at: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
     lateness_ms: int | None = None
     version: int = 1
     data: Raw | bytes | UnsetType = UNSET
@@ -57,11 +65,13 @@ class EventView(msgspec.Struct, kw_only=True):
     json: bool | UnsetType = UNSET
     transaction_id: str | UnsetType = UNSET
     delay_ms: int | UnsetType = UNSET
+    schedule_id: str | UnsetType = UNSET
+    occurrence: int | UnsetType = UNSET
     timeline: list[TimelineEntry]
 
 
 class EventPageView(msgspec.Struct):
-    """A page of events, without their data."""
+    """A page of events, without their data unless that was asked for."""
 
     events: list[EventView]
     next_page_token: str | None
@@ -93,6 +103,12 @@ def view_event(
             for at, what in event.timeline
         ],
     )
+    if event.attempts:
+        view.attempts, view.reason = event.attempts, event.reason
+    if event.retry_ms:
+        view.next_attempt_at = render_instant(event.retry_ms)
+    if event.state == EventState.DEAD:
+        view.dead_at = render_instant(event.finished_ms)
     if record is not None:
         _add_content(view, decode_record(record), form)
     return view
@@ -108,6 +124,11 @@ def view_stored(record: Record, topic: str, stored_ms: int, form: Format) -> Eve
         created_at=render_instant(record.born_ms),
         timeline=[TimelineEntry(render_instant(stored_ms), STORED)],
     )
+    if record.flags & RecordFlag.OCCURRENCE:
+        view.state, view.deliver_at = "delivered", render_instant(record.due_ms)
+        view.delivered_at = render_instant(stored_ms)
+        view.lateness_ms = max(0, stored_ms - record.due_ms)
+        view.timeline[0].what = view.state
     _add_content(view, record, form)
     return view
 
@@ -145,6 +166,9 @@ def _add_content(view: EventView, record: Record, form: Format | None) -> None:
     view.tag = record.tag.decode(errors="replace") if record.tag else None
     if record.properties:
         view.properties = _properties.decode(record.properties)
+        if record.flags & RecordFlag.OCCURRENCE:
+            view.schedule_id = view.properties.get("schedule_id", UNSET)
+            view.occurrence = int(view.properties.get("schedule_occurrence", 0))
     if form is None:
         return
     has_json = bool(record.flags & RecordFlag.JSON)

@@ -35,6 +35,7 @@ from halfpast_chronos.delay_server import (
     ListEvents,
     Reschedule,
 )
+from halfpast_chronos.release_calls import Redrive
 from halfpast_chronos.errors import AlreadyDelivered, UnknownEvent
 from halfpast_core_store.broker import Broker, FindEvent, FoundEvent
 from halfpast_core_store.record import Record, RecordKind, decode_record
@@ -44,6 +45,7 @@ R = TypeVar("R")
 
 _LIMIT_MAX: Final = 1000
 _MS_MAX: Final = 2**63 - 1
+_WITHOUT_CONTENT: Final = ("cancelled", "delivered")
 
 
 class CancelledView(msgspec.Struct, omit_defaults=True):
@@ -123,6 +125,14 @@ class EventHandlers:
         )
         return await self._answer(call, changed)
 
+    async def redrive(self, call: Call) -> Answer:
+        """POST /v1/events/{id}:redrive"""
+        event_id = parse_id(call.parameters[0])
+        expected = headers.if_match(call.headers)
+        await self._scheduled(event_id)
+        changed = await self._delay.redrive(Redrive(event_id, expected))
+        return await self._answer(call, changed)
+
     async def cancel(self, call: Call) -> Answer:
         """DELETE /v1/events/{id}"""
         event_id = parse_id(call.parameters[0])
@@ -141,13 +151,20 @@ class EventHandlers:
         """GET /v1/events"""
         query = call.query(
             *("topic", "key", "tag", "state"),
-            *("due_after", "due_before", "limit", "page_token"),
+            *("due_after", "due_before", "limit", "page_token", "data"),
         )
+        with_data = query.choice("data", "false", ["false", "true"]) == "true"
+        form = call.answer_form if with_data else None
         topic_id = 0
         if (name := query.text("topic")) is not None:
             topic_id = await self._directory.id_of(name)
         key, tag = query.text("key"), query.text("tag")
         state = query.choice("state", "scheduled", sorted(STATES))
+        if tag is not None and state in _WITHOUT_CONTENT:
+            raise Refusal(
+                "invalid_parameter",
+                f"the tags of events that are {state} are not kept; leave 'tag' out",
+            )
         page = await self._delay.list_events(
             ListEvents(
                 topic_id=topic_id,
@@ -162,7 +179,7 @@ class EventHandlers:
         )
         names = await self._directory.names_of({it.topic_id for it in page.events})
         views = [
-            view_event(event, names.get(event.topic_id, ""), event.record, None)
+            view_event(event, names.get(event.topic_id, ""), event.record, form)
             for event in page.events
         ]
         return call.answer(200, EventPageView(views, render_token(page.next_token)))

@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 HELP: Final[Mapping[str, str]] = {
+    "timers_pending": "Timers that wait to fire, in all topics.",
+    "timers_counted": "1 if that is exact, 0 while they are counted again.",
+    "events_finished": "Delivered and cancelled events that can be looked up.",
+    "operations_running": "Changes of many events at once that are under way.",
     "transactions_begun_total": "Transactions that were begun.",
     "transactions_ended_total": "Outcomes, and whether the producer gave them, "
     "a check-back brought them or an operator forced them.",
@@ -19,6 +23,11 @@ HELP: Final[Mapping[str, str]] = {
     "check_calls_total": "Check-backs by HTTP, by what came of the call.",
     "check_calls_in_flight": "Check-backs by HTTP that wait for their answer.",
     "check_endpoint_circuit": "0: called; 1: tried again; 2: fails, so left alone.",
+    "occurred_total": "Messages that recurring schedules have made.",
+    "loop_stalls_total": "How often the Delay Server's event loop stood still for so "
+    "many milliseconds or more.",
+    "loop_stall_ms_max": "The longest that the Delay Server's event loop stood still.",
+    "loop_stall_busy_ms_max": "The most of such a standstill that was computing.",
     "txn_service_ready": "1 if transactions can be ended, 0 while it catches up.",
     "txn_applied_position": "Position in the log up to which it knows everything.",
 }

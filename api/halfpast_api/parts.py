@@ -13,6 +13,7 @@ from halfpast_api.shutdown import Failure
 
 if TYPE_CHECKING:  # these bring RocksDB, SQLAlchemy and more: load what is run
     from halfpast_api.config import ApiConfig
+    from halfpast_api.metadata.cache import MetadataCache
     from halfpast_api.metadata.store import MetadataStore
     from halfpast_chronos.config import ChronosConfig
     from halfpast_chronos.delay_server import DelayServer
@@ -43,11 +44,20 @@ async def open_broker(
 
 
 async def open_delay(
-    stack: AsyncExitStack, places: Places, broker: "Broker", config: "ChronosConfig"
+    stack: AsyncExitStack,
+    places: Places,
+    broker: "Broker",
+    metadata: "MetadataStore",
+    config: "ChronosConfig",
 ) -> "tuple[DelayServer, Failure]":
+    """It has settings of its own, so that topics stay paused without the API."""
+    from halfpast_api.delay.topic_controls import CachedTopicControls
     from halfpast_chronos.service import DelayService
 
-    service = await DelayService.open(places.data, broker, config)
+    cache = await open_cache(stack, places, metadata, "chronos")
+    service = await DelayService.open(
+        places.data, broker, config, CachedTopicControls(cache)
+    )
     stack.push_async_callback(service.close)
     return service, service.failed
 
@@ -60,6 +70,19 @@ async def open_metadata(stack: AsyncExitStack, places: Places) -> "MetadataStore
     return metadata
 
 
+async def open_cache(
+    stack: AsyncExitStack, places: Places, metadata: "MetadataStore", service: str
+) -> "MetadataCache":
+    """The settings in memory, for a service that goes on without the database."""
+    from halfpast_api.metadata.cache import CacheConfig, MetadataCache
+
+    snapshot = places.data / f"metadata-snapshot-{service}.json"
+    cache = MetadataCache(metadata, CacheConfig(snapshot_path=snapshot))
+    await cache.start()
+    stack.push_async_callback(cache.stop)
+    return cache
+
+
 async def open_transactions(
     stack: AsyncExitStack,
     places: Places,
@@ -69,15 +92,11 @@ async def open_transactions(
     allow: "AllowList",
 ) -> "tuple[Transactions, Failure]":
     """It has settings of its own, so that check-backs go on without the API."""
-    from halfpast_api.metadata.cache import CacheConfig, MetadataCache
     from halfpast_api.transactions.check_endpoints import CheckEndpoints
     from halfpast_txn.http_transport import HttpCheckTransport
     from halfpast_txn.service import TransactionService
 
-    snapshot = places.data / "metadata-snapshot-txn.json"
-    cache = MetadataCache(metadata, CacheConfig(snapshot_path=snapshot))
-    await cache.start()
-    stack.push_async_callback(cache.stop)
+    cache = await open_cache(stack, places, metadata, "txn")
     service = await TransactionService.open(
         places.data, broker, config, CheckEndpoints(cache), HttpCheckTransport(allow)
     )

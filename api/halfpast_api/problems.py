@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from halfpast_api.metadata.errors import MetadataError
-from halfpast_core_store.errors import CoreError
+from halfpast_core_store.errors import CoreError, IndexFailed, StoreFailed
 
 TYPE_PREFIX: Final = "urn:halfpast:problem:"
 PROBLEM_TYPE: Final = "application/problem+json"
@@ -103,6 +103,13 @@ KINDS: Final[dict[str, Kind]] = {
     "invalid_secret": Kind(422, "Not a secret that can sign check-backs"),
     "producer_group_required": Kind(422, "This producer group has no settings"),
     "invalid_idempotency_key": Kind(422, "Not an idempotency key"),
+    "filter_required": Kind(422, "It is not said which events are meant"),
+    "invalid_operation_id": Kind(422, "Not the id of an operation"),
+    "invalid_schedule": Kind(422, "Such a schedule cannot be meant"),
+    "invalid_cron": Kind(422, "Not a cron expression"),
+    "unknown_time_zone": Kind(422, "Not a time zone"),
+    "never_occurs": Kind(422, "It would never occur"),
+    "invalid_schedule_id": Kind(422, "Not the id of a schedule"),
     "idempotency_key_reused": Kind(422, "The idempotency key was used before"),
     "malformed_receipt": Kind(422, "Not a receipt"),
     "receipt_of_another_group": Kind(422, "The receipt belongs to another group"),
@@ -110,6 +117,15 @@ KINDS: Final[dict[str, Kind]] = {
     "queues_shrink": Kind(422, "A topic cannot have fewer queues than before"),
     # the state of things
     "unknown_event": Kind(404, "No such event"),
+    "unknown_operation": Kind(404, "No such operation"),
+    "operation_ended": Kind(409, "The operation has ended"),
+    "too_many_operations": Kind(429, "Too many operations are running", True),
+    "unknown_schedule": Kind(404, "No such schedule"),
+    "schedule_ended": Kind(409, "The schedule has ended"),
+    "event_dead": Kind(409, "The event is a dead letter"),
+    "event_not_dead": Kind(409, "The event is not a dead letter"),
+    "topic_closed": Kind(409, "The topic takes no events"),
+    "too_many_pending": Kind(429, "Too many events are pending", True),
     "unknown_topic": Kind(404, "No such topic"),
     "unknown_queue": Kind(404, "No such queue"),
     "unknown_group": Kind(404, "No such group"),
@@ -158,6 +174,17 @@ _ADVICE: Final = {
     "store_failed": _UNKNOWN_OUTCOME,
     "fence_lost": _UNKNOWN_OUTCOME,
     "unknown_event": "; check the id, it may also have been forgotten after its time",
+    "unknown_operation": "; check the id, it may also have been forgotten after its "
+    "time",
+    "operation_ended": "; what it has changed stays so",
+    "too_many_operations": "; wait until one has ended, or stop one with POST "
+    "/v1/operations/{id}:cancel",
+    "unknown_schedule": "; check the id, it may also have ended long ago",
+    "schedule_ended": "; make a new one",
+    "event_dead": "; POST /v1/events/{id}:redrive to have it tried again, or DELETE it",
+    "event_not_dead": "; to have it at once, POST /v1/events/{id}:deliver-now",
+    "too_many_pending": ", nothing was stored: repeat it when some are delivered, or "
+    "raise max_pending in the settings of the topic",
     "unknown_transaction": "; check the id, which ends in 0000; it may also have been "
     "forgotten after its time",
     "transaction_conflict": ", which does not change any more; act by that",
@@ -168,6 +195,15 @@ _ADVICE: Final = {
     "too_many_messages": "; begin another transaction for the rest",
 }
 _RETRY_AFTER_S: Final = 1
+_WITH_FIELD: Final = frozenset(
+    {
+        "invalid_settings",
+        "invalid_schedule",
+        "invalid_cron",
+        "unknown_time_zone",
+        "never_occurs",
+    }
+)
 _SERVICES_SAY: Final = KINDS.keys() - {"internal"}
 
 
@@ -220,11 +256,13 @@ def as_refusal(error: Exception) -> Refusal | None:
     code = getattr(error, "code", "")
     if isinstance(error, CoreError | MetadataError) and code in _SERVICES_SAY:
         field = getattr(error, "field", None)
-        if code == "invalid_settings" and isinstance(field, str):
+        if code in _WITH_FIELD and isinstance(field, str):
             return Refusal(code, str(error), [FieldProblem(f"/{field}", str(error))])
         state = getattr(error, "state", "")
         wait_ms = getattr(error, "retry_after_ms", _RETRY_AFTER_S * 1000)
         return refusal_of(code, str(error), state=state, retry_after_ms=wait_ms)
+    if isinstance(error, IndexFailed):
+        return refusal_of(StoreFailed.code, str(error))
     if isinstance(error, ConnectionError | TimeoutError):
         detail = f"a service behind the API does not answer ({error!r})"
         headers = [("Retry-After", str(_RETRY_AFTER_S))]
@@ -243,7 +281,7 @@ def refusal_of(
     if code not in _SERVICES_SAY:
         code = "internal"
     headers: list[tuple[str, str]] = []
-    if KINDS[code].status == 503:
+    if KINDS[code].status in (429, 503):
         headers.append(("Retry-After", str(max(1, math.ceil(retry_after_ms / 1000)))))
     return Refusal(code, detail + _ADVICE.get(code, ""), state=state, headers=headers)
 

@@ -55,8 +55,10 @@ def run_dev(
         async def open_parts(stack: AsyncExitStack) -> list[Failure]:
             nonlocal address
             broker, broker_failed = await open_broker(stack, places, store)
-            delay, delay_failed = await open_delay(stack, places, broker, chronos)
             metadata = await open_metadata(stack, places)
+            delay, delay_failed = await open_delay(
+                stack, places, broker, metadata, chronos
+            )
             transactions, txn_failed = await open_transactions(
                 stack, places, broker, metadata, txn, allow
             )
@@ -87,7 +89,8 @@ def run_broker(places: Places, store: "StoreConfig", ready: Ready) -> None:
 
 
 def run_chronos(places: Places, chronos: "ChronosConfig", ready: Ready) -> None:
-    """The Delay Server, using `places.broker`, offered at `places.chronos`."""
+    """The Delay Server, using `places.broker` and the metadata, offered at
+    `places.chronos`."""
 
     async def main() -> None:
         async def open_parts(stack: AsyncExitStack) -> list[Failure]:
@@ -96,7 +99,8 @@ def run_chronos(places: Places, chronos: "ChronosConfig", ready: Ready) -> None:
 
             broker = BrokerClient(places.broker)
             stack.push_async_callback(broker.close)
-            delay, failed = await open_delay(stack, places, broker, chronos)
+            metadata = await open_metadata(stack, places)
+            delay, failed = await open_delay(stack, places, broker, metadata, chronos)
             server = await serve_delay(delay, places.chronos)
             stack.push_async_callback(server.stop, STOP_GRACE_S)
             return [failed]

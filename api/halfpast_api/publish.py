@@ -8,6 +8,7 @@ import msgspec
 from halfpast_api import headers
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
+from halfpast_api.delay.pending_quota import PendingQuotas
 from halfpast_api.encoding import (
     Encoded,
     EventEncoder,
@@ -62,9 +63,11 @@ class PublishHandlers:
         directory: TopicDirectory,
         source: Source,
         depth_max: int,
+        quotas: PendingQuotas,
     ) -> None:
         self._broker = broker
         self._delay = delay
+        self._quotas = quotas
         self._directory = directory
         self._source = source
         self._reader = Reader(EventBody, depth_max)
@@ -77,6 +80,8 @@ class PublishHandlers:
         dedup = dedup_of(call, f"event\0{name}", seed)
         topic = await self._directory.to_write(name)
         encoded = _encode(row, topic, seed, call.form)
+        if encoded.dues_ms[0]:
+            await self._quotas.admit(topic)
         request = Append(encoded.runs, dedup=dedup, durable=topic.is_durable)
         appended = await self._broker.append(request)
         extra: list[tuple[str, str]] = []
@@ -117,6 +122,7 @@ class PublishHandlers:
                 record=records[0],
                 version=expected,
                 create_only=headers.creates_only(call.headers),
+                pending_max=topic.max_pending,
             )
         )
         event = replaced.event

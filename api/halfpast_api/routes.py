@@ -5,6 +5,10 @@ from collections.abc import Iterable
 from halfpast_api.batch import BatchHandlers
 from halfpast_api.config import BodyLimits
 from halfpast_api.consume import ConsumeHandlers
+from halfpast_api.delay.bulk import BulkHandlers
+from halfpast_api.delay.dead_letters import DeadLetterHandlers
+from halfpast_api.delay.due import DueHandlers
+from halfpast_api.delay.schedules import ScheduleHandlers
 from halfpast_api.events import EventHandlers
 from halfpast_api.group_admin import GroupAdminHandlers
 from halfpast_api.health import HealthHandlers
@@ -38,6 +42,7 @@ def event_routes(handlers: EventHandlers, limits: BodyLimits) -> Iterable[Route]
     yield Route("PATCH", event, handlers.reschedule, limits.admin_max)
     yield Route("DELETE", event, handlers.cancel)
     yield Route("POST", event + ":deliver-now", handlers.deliver_now)
+    yield Route("POST", event + ":redrive", handlers.redrive)
 
 
 def consume_routes(
@@ -105,6 +110,40 @@ def transaction_routes(
     yield Route("POST", one + ":force", outcomes.force, limits.admin_max)
     yield Route("GET", some_checks, checks.poll)
     yield Route("POST", some_checks + ":answer", checks.answer, limits.receipts_max)
+
+
+def bulk_routes(
+    bulk: BulkHandlers, due: DueHandlers, limits: BodyLimits
+) -> Iterable[Route]:
+    """Many events at once are looked at and changed."""
+    events, operation = "/v1/events", "/v1/operations/{id}"
+    yield Route("POST", events + ":cancel", bulk.cancel_events, limits.admin_max)
+    yield Route(
+        "POST", events + ":reschedule", bulk.reschedule_events, limits.admin_max
+    )
+    yield Route("GET", "/v1/operations", bulk.list)
+    yield Route("GET", operation, bulk.get)
+    yield Route("POST", operation + ":cancel", bulk.cancel, limits.admin_max)
+    yield Route("GET", "/v1/due", due.of_all)
+    yield Route("GET", "/v1/topics/{topic}/due", due.of_topic)
+
+
+def dead_letter_routes(handlers: DeadLetterHandlers) -> Iterable[Route]:
+    """What was given up."""
+    yield Route("GET", "/v1/dead-letters", handlers.list)
+
+
+def schedule_routes(handlers: ScheduleHandlers, limits: BodyLimits) -> Iterable[Route]:
+    """Schedules recur."""
+    one = "/v1/schedules/{id}"
+    yield Route("POST", "/v1/schedules", handlers.create, limits.single_max)
+    yield Route("GET", "/v1/schedules", handlers.list)
+    yield Route("GET", one, handlers.get)
+    yield Route("PATCH", one, handlers.change, limits.single_max)
+    yield Route("DELETE", one, handlers.delete)
+    yield Route("POST", one + ":pause", handlers.pause)
+    yield Route("POST", one + ":resume", handlers.resume)
+    yield Route("GET", one + "/next", handlers.next)
 
 
 def health_routes(handlers: HealthHandlers) -> Iterable[Route]:

@@ -95,9 +95,10 @@ def _signals() -> asyncio.Event:
 
 
 def _fail(error: BaseException | None) -> None:
-    from halfpast_core_store.errors import StoreFailed
+    from halfpast_core_store.errors import IndexFailed, StoreFailed
 
-    code = STORE_FAILED if isinstance(error, StoreFailed) else REFUSED
+    is_store = isinstance(error, (StoreFailed, IndexFailed))
+    code = STORE_FAILED if is_store else REFUSED
     _exit(str(error) or repr(error), code)
 
 

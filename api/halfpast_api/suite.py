@@ -90,6 +90,7 @@ def services(
         Service(
             name="chronos",
             command=[*program, "chronos", *data, *broker, *chronos],
+            environment=secrets,
             is_ready=lambda: delay_answers(places.chronos),
         ),
         Service(

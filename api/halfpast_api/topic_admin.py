@@ -9,6 +9,7 @@ import msgspec
 from halfpast_api import headers
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
+from halfpast_api.delay.release_view import ReleaseView, heed_settings, release_of
 from halfpast_api.metadata.entry import Entry
 from halfpast_api.metadata.settings import FlushMode, TopicSettings, check
 from halfpast_api.metadata.store import MetadataStore
@@ -18,6 +19,7 @@ from halfpast_api.problems import Refusal
 from halfpast_api.reading import Reader
 from halfpast_api.times import render_instant
 from halfpast_api.topic_directory import Settings, TopicDirectory
+from halfpast_chronos.delay_server import DelayServer
 from halfpast_core_store.broker import (
     Broker,
     DescribeTopic,
@@ -39,6 +41,10 @@ class TopicBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     max_body_bytes: int | None = None
     flush: FlushMode | None = None
     description: str | None = None
+    paused: bool | None = None
+    accepting: bool | None = None
+    release_rate_per_s: int | None = None
+    max_pending: int | None = None
 
 
 class NewTopicBody(TopicBody, kw_only=True):
@@ -64,10 +70,15 @@ class TopicView(msgspec.Struct, omit_defaults=True):
     max_body_bytes: int
     flush: str
     description: str
+    paused: bool
+    accepting: bool
+    release_rate_per_s: int
+    max_pending: int
     version: int | None = None
     created_at: str | None = None
     updated_at: str | None = None
     queue_offsets: list[QueueView] | None = None
+    release: ReleaseView | None = None
 
 
 class TopicListView(msgspec.Struct):
@@ -86,8 +97,10 @@ class TopicAdminHandlers:
         metadata: MetadataStore,
         settings: Settings,
         directory: TopicDirectory,
+        delay: DelayServer,
     ) -> None:
         self._broker = broker
+        self._delay = delay
         self._metadata = metadata
         self._settings = settings
         self._directory = directory
@@ -123,7 +136,9 @@ class TopicAdminHandlers:
         if described is None:
             raise UnknownTopic(name)
         entry = await self._metadata.topic(name)
-        return _answer(call, 200, _view(described, self._defaults(name), entry))
+        view = _view(described, self._defaults(name), entry)
+        view.release = await release_of(self._delay, described.topic.id)
+        return _answer(call, 200, view)
 
     async def put(self, call: Call) -> Answer:
         """PUT /v1/topics/{topic}"""
@@ -169,6 +184,7 @@ class TopicAdminHandlers:
         written = await self._metadata.put_topic(name, settings, expected=expected)
         await self._broker.ensure_topic(EnsureTopic(name, settings.queues))
         self._directory.forget(name)
+        await heed_settings(self._delay)
         now = await self._broker.describe_topic(DescribeTopic(name))
         status = 201 if described is None else 200
         return _answer(call, status, _view(now, settings, written.entry))
@@ -208,6 +224,10 @@ def _view(
         max_body_bytes=settings.max_body_bytes,
         flush=settings.flush,
         description=settings.description,
+        paused=settings.paused,
+        accepting=settings.accepting,
+        release_rate_per_s=settings.release_rate_per_s,
+        max_pending=settings.max_pending,
     )
     if described.queues:
         view.version = entry.version if entry else 0

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from halfpast_api.config import ApiConfig
 from halfpast_api.metadata.settings import GroupSettings, TopicSettings
 from halfpast_api.names import check_topic_to_read, check_topic_to_write
+from halfpast_api.problems import Refusal
 from halfpast_core_store.broker import Broker, ResolveTopics, TopicInfo, TopicNames
 from halfpast_core_store.errors import UnknownTopic
 
@@ -39,6 +40,8 @@ class Topic:
     is_durable: bool
     stale_at_s: float
     turn: int = 0
+    is_accepting: bool = True
+    max_pending: int = 0
 
     def next_queue(self) -> int:
         """The queue for the messages without a key of one request."""
@@ -73,10 +76,15 @@ class TopicDirectory:
     async def to_write(self, name: str) -> Topic:
         """A topic to publish to, created where the configuration allows that.
 
-        Raises Refusal for a name that users may not publish to, UnknownTopic.
+        Raises Refusal for a name or topic that users may not publish to,
+        UnknownTopic.
         """
         topic = self.known(name)
-        return topic if topic is not None else (await self._resolve([name]))[name]
+        if topic is None:
+            topic = (await self._resolve([name]))[name]
+        if not topic.is_accepting:
+            raise _closed(name)
+        return topic
 
     async def all_to_write(
         self, names: Collection[str]
@@ -103,6 +111,9 @@ class TopicDirectory:
             for name in missing:
                 if name not in found:
                     wrong[name] = UnknownTopic(name)
+        for name in [name for name, topic in topics.items() if not topic.is_accepting]:
+            wrong[name] = _closed(name)
+            del topics[name]
         return topics, wrong
 
     async def to_read(self, name: str) -> None:
@@ -186,6 +197,8 @@ class TopicDirectory:
             is_durable=settings.flush == "sync",
             stale_at_s=self._monotonic_s() + self._config.topic_cache_s,
             turn=before.turn if before else 0,
+            is_accepting=settings.accepting,
+            max_pending=settings.max_pending,
         )
         self._topics[info.name] = topic
         self._remember_name(info)
@@ -195,3 +208,11 @@ class TopicDirectory:
         if len(self._names) >= _SIZE_MAX:
             self._names.clear()
         self._names[info.id] = info.name
+
+
+def _closed(name: str) -> Refusal:
+    return Refusal(
+        "topic_closed",
+        f"the topic {name!r} takes no events; PATCH /v1/topics/{name} with "
+        '{"accepting": true} opens it',
+    )

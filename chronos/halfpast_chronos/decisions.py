@@ -21,7 +21,14 @@ from halfpast_core_store.topics import SYS_SCHEDULE
 from . import keys
 from .core import DelayCore
 from .delay_server import Cancel, Cancelled, EventState, Replace, Reschedule
-from .errors import AlreadyCancelled, AlreadyDelivered, StaleVersion, UnknownEvent
+from .errors import (
+    AlreadyCancelled,
+    AlreadyDelivered,
+    EventDead,
+    StaleVersion,
+    TooManyPending,
+    UnknownEvent,
+)
 from .event_state import StoredEvent
 
 
@@ -56,7 +63,7 @@ def decide_cancel(core: DelayCore, request: Cancel) -> Cancelled | Busy | Comman
     event = core.event(event_id)
     if event is None:
         return Cancelled("not_found")
-    if not event.pending:
+    if not event.open:
         cancelled = event.state == EventState.CANCELLED
         outcome = "cancelled" if cancelled else "too_late"
         return Cancelled(outcome, event.public(event_id, None))
@@ -94,7 +101,8 @@ def decide_reschedule(core: DelayCore, request: Reschedule) -> Busy | Command:
 
 
 def decide_replace(core: DelayCore, request: Replace) -> Busy | Command:
-    """Raises UnknownEvent, AlreadyDelivered, AlreadyCancelled, StaleVersion."""
+    """Raises UnknownEvent, AlreadyDelivered, AlreadyCancelled, EventDead,
+    StaleVersion, TooManyPending."""
     new = decode_record(request.record)
     assert new.key, "it would not release its key"
     assert new.flags & RecordFlag.UPSERT, "it would not release its key"
@@ -117,6 +125,9 @@ def decide_replace(core: DelayCore, request: Replace) -> Busy | Command:
         if event_id is None or event is None:
             raise UnknownEvent(new.key.decode(errors="replace"))
         check_pending(event_id, event)
+    pending_max = request.pending_max
+    if pending_max and core.due_counts.pending(new.topic_id) >= pending_max:
+        raise TooManyPending(pending_max)
     made = command(core, request.record, [own], new.event_id)
     made.created = True
     return made
@@ -134,6 +145,8 @@ def command(
 def check_pending(event_id: bytes, event: StoredEvent) -> None:
     if event.state == EventState.CANCELLED:
         raise AlreadyCancelled(event_text(event_id), event.finished_ms)
+    if event.state == EventState.DEAD:
+        raise EventDead(event_text(event_id), event.finished_ms)
     if not event.pending:
         raise AlreadyDelivered(event_text(event_id), event.finished_ms)
 

@@ -15,9 +15,34 @@ import msgspec
 
 from halfpast_core_store.broker import BrokerStatus, Empty
 
+from .due_calls import AskDue, DueHistogram
+from .operation import (
+    BeginBulk,
+    Begun,
+    CancelOperation,
+    GetOperation,
+    ListOperations,
+    Operation,
+    OperationPage,
+)
+from .recurring_calls import (
+    ChangeSchedule,
+    CreatedSchedule,
+    CreateSchedule,
+    EndSchedule,
+    GetSchedule,
+    GotSchedule,
+    ListSchedules,
+    PauseSchedule,
+    Schedule,
+    SchedulePage,
+)
+from .release_calls import AskTopics, ListDead, PendingCounts, Redrive, TopicStates
+
 
 class EventState(IntEnum):
-    """Where a scheduled event stands. Terminal states never change."""
+    """Where a scheduled event stands. DELIVERED and CANCELLED never change; a DEAD one
+    was not taken by its topic, and is kept until somebody decides about it."""
 
     SCHEDULED = 1
     DELIVERED = 2
@@ -34,11 +59,16 @@ class Happening(IntEnum):
     PROMOTED = 4
     DELIVERED = 5
     CANCELLED = 6
+    FAILED = 7
+    DEAD = 8
+    REDRIVEN = 9
 
 
 class Event(msgspec.Struct, array_like=True):
-    """A scheduled event. `record` is its encoded record while it is pending.
+    """A scheduled event. `record` is its encoded record while it is pending or dead.
 
+    Where its topic has not taken it, `attempts` tells how often since it was due,
+    `reason` why the last time, and `retry_ms` when it is tried again, if it is.
     `finished_ms` and `lateness_ms` are 0 until it is delivered or cancelled.
     `timeline` holds (time, Happening), oldest first.
     """
@@ -54,6 +84,9 @@ class Event(msgspec.Struct, array_like=True):
     key: bytes = b""
     record: bytes | None = None
     timeline: list[tuple[int, int]] = []
+    attempts: int = 0
+    retry_ms: int = 0
+    reason: str = ""
 
 
 class Cancel(msgspec.Struct, array_like=True):
@@ -89,12 +122,14 @@ class Replace(msgspec.Struct, array_like=True):
     a pending timer exists under its topic and key, that one keeps its id and gets
     this content and due time. With `version` only if that is its present version
     (AlreadyDelivered, AlreadyCancelled, UnknownEvent, StaleVersion otherwise);
-    with `create_only` StaleVersion if it exists.
+    with `create_only` StaleVersion if it exists. TooManyPending if it would be a new
+    one and the topic has `pending_max` already (0: no limit).
     """
 
     record: bytes
     version: int | None = None
     create_only: bool = False
+    pending_max: int = 0
 
 
 class Replaced(msgspec.Struct, array_like=True):
@@ -145,4 +180,38 @@ class DelayServer(Protocol):
 
     async def list_events(self, request: ListEvents) -> EventPage: ...
 
+    async def begin_bulk(self, request: BeginBulk) -> Begun: ...
+
+    async def get_operation(self, request: GetOperation) -> Operation: ...
+
+    async def list_operations(self, request: ListOperations) -> OperationPage: ...
+
+    async def cancel_operation(self, request: CancelOperation) -> Operation: ...
+
+    async def ask_due(self, request: AskDue) -> DueHistogram: ...
+
     async def status(self, request: Empty) -> BrokerStatus: ...
+
+    async def topic_states(self, request: AskTopics) -> TopicStates: ...
+
+    async def pending_counts(self, request: AskTopics) -> PendingCounts: ...
+
+    async def redrive(self, request: Redrive) -> Event: ...
+
+    async def heed_settings(self, request: Empty) -> Empty:
+        """Settings of topics were changed: apply them before answering."""
+        ...
+
+    async def list_dead(self, request: ListDead) -> EventPage: ...
+
+    async def create_schedule(self, request: CreateSchedule) -> CreatedSchedule: ...
+
+    async def change_schedule(self, request: ChangeSchedule) -> Schedule: ...
+
+    async def pause_schedule(self, request: PauseSchedule) -> Schedule: ...
+
+    async def end_schedule(self, request: EndSchedule) -> Schedule: ...
+
+    async def get_schedule(self, request: GetSchedule) -> GotSchedule: ...
+
+    async def list_schedules(self, request: ListSchedules) -> SchedulePage: ...

@@ -3,6 +3,8 @@
 | state u8 | version u32 | due_ms u64 | created_ms u64 | finished_ms u64 |
 | topic u32 | upsert u8 | happenings u8 | key_len u16 |
 | (happening u8, at_ms u64) x happenings | key |            little-endian
+
+and behind the key, if it was not taken: | attempts u16 | retry_ms u64 | reason |
 """
 
 import struct
@@ -16,6 +18,7 @@ FIXED = struct.Struct("<BIQQQIBBH")
 FRESH = struct.Struct("<BIQQQIBBHBQ")  # the same with one entry, and no key
 FIRED = struct.Struct("<BIQQQIBBHBQBQ")  # and with two
 ENTRY = struct.Struct("<BQ")
+FAILURE = struct.Struct("<HQ")
 TIMELINE_MAX = 32
 SCHEDULED = int(EventState.SCHEDULED)
 DELIVERED = int(EventState.DELIVERED)
@@ -36,6 +39,12 @@ class StoredEvent:
     upsert: bool = False
     finished_ms: int = 0
     timeline: list[tuple[int, int]] = field(default_factory=lambda: [])
+    attempts: int = 0
+    """How often its topic has not taken it since it was due."""
+    retry_ms: int = 0
+    """When it is tried again; 0 unless that is what it waits for."""
+    reason: str = ""
+    """Why it was not taken the last time."""
 
     @classmethod
     def scheduled(cls, record: Record) -> "StoredEvent":
@@ -56,6 +65,21 @@ class StoredEvent:
     def pending(self) -> bool:
         return self.state == EventState.SCHEDULED
 
+    @property
+    def open(self) -> bool:
+        """Whether something may still become of it."""
+        return self.state in (EventState.SCHEDULED, EventState.DEAD)
+
+    @property
+    def timer_ms(self) -> int:
+        """When its timer is due: at its due time, or later if that failed."""
+        return self.retry_ms or self.due_ms
+
+    def begin_anew(self) -> None:
+        """It gets another time, and with that all its attempts."""
+        self.attempts = self.retry_ms = 0
+        self.reason = ""
+
     def happened(self, at_ms: int, what: int) -> None:
         """Add to the time line. A long one loses its middle, not its beginning."""
         if len(self.timeline) >= TIMELINE_MAX:
@@ -65,6 +89,7 @@ class StoredEvent:
     def finish(self, state: EventState, at_ms: int, what: Happening) -> None:
         self.state = state
         self.finished_ms = at_ms
+        self.retry_ms = 0
         self.happened(at_ms, what)
 
     def encode(self) -> bytes:
@@ -83,8 +108,14 @@ class StoredEvent:
                 ),
                 *(ENTRY.pack(what, at_ms) for at_ms, what in self.timeline),
                 self.key,
+                self._failure(),
             )
         )
+
+    def _failure(self) -> bytes:
+        if not self.attempts:
+            return b""
+        return FAILURE.pack(self.attempts, self.retry_ms) + self.reason.encode()
 
     def public(self, event_id: bytes, record: bytes | None) -> Event:
         """As the Delay Server shows it."""
@@ -101,6 +132,9 @@ class StoredEvent:
             self.key,
             record,
             list(self.timeline),
+            self.attempts,
+            self.retry_ms,
+            self.reason,
         )
 
 
@@ -111,6 +145,10 @@ def decode_event(data: bytes) -> StoredEvent:
     )
     end = FIXED.size + ENTRY.size * count
     timeline = [(at, what) for what, at in ENTRY.iter_unpack(data[FIXED.size : end])]
+    attempts, retry_ms, reason = 0, 0, ""
+    if len(data) > end + size:
+        attempts, retry_ms = FAILURE.unpack_from(data, end + size)
+        reason = data[end + size + FAILURE.size :].decode()
     return StoredEvent(
         state,
         version,
@@ -121,6 +159,9 @@ def decode_event(data: bytes) -> StoredEvent:
         bool(upsert),
         finished_ms,
         timeline,
+        attempts,
+        retry_ms,
+        reason,
     )
 
 
@@ -163,3 +204,30 @@ def encode_delivered(head: tuple[int, ...], key: bytes, stored_ms: int) -> bytes
         stored_ms,
     )
     return fired + key if key else fired
+
+
+def encode_changed(
+    head: tuple[int, ...],
+    key: bytes,
+    state: EventState,
+    due_ms: int,
+    what: Happening,
+    at_ms: int,
+) -> bytes:
+    """The same for a timer of which this is the first change: cancelled or moved."""
+    changed = FIRED.pack(
+        state,
+        (head[10] or 1) + 1,
+        due_ms,
+        head[7],
+        0 if state == SCHEDULED else at_ms,
+        head[4],
+        1 if head[2] & RecordFlag.UPSERT else 0,
+        2,
+        len(key),
+        ACCEPTED,
+        head[7],
+        what,
+        at_ms,
+    )
+    return changed + key if key else changed

@@ -12,6 +12,7 @@ from .standing import Standing
 from .tick import Tick
 
 RETRY_S = 0.1
+TOO_EARLY_S = 1.0
 
 log = structlog.get_logger("halfpast.chronos")
 
@@ -83,9 +84,11 @@ class Firer:
                 self._refused(firing, error)
 
     def _refused(self, firing: Firing, error: CoreError) -> None:
-        self._core.refused(firing, error)
+        if self._core.refused(firing, error):
+            return
         if isinstance(error, TooEarly):
-            self._pause(error.early_ms / 1000)
+            # No longer: what is due first may be due by the broker's clock before.
+            self._pause(min(error.early_ms / 1000, TOO_EARLY_S))
             return
         if error.code != self._refusal:  # told once, tried ten times a second
             log.warning("firing refused, will retry", error=str(error))

@@ -7,6 +7,9 @@ big-endian, so that keys sort as their parts do.
     K topic u32, key, 0, event id       pending timers by their key
     U topic u32, key                    the event that an own key names
     F finished_ms u64, event id         finished events, for forgetting them
+    D d topic u32, at_ms u64, event id  a dead event: its SCHEDULE record
+    D r topic u32, event id             an event that is tried again: empty
+    R part u8, ...                      recurring schedules (`recurring_state.py`)
 """
 
 import struct
@@ -18,6 +21,9 @@ BIG_U32 = struct.Struct(">I")
 TIMER_KEY = struct.Struct(">cIQ16s")
 TIMER_PREFIX_SIZE = 5
 TIMER_ID_AT = 13
+COUNTED = b"Mcounted"
+COUNTED_ON = b"Mcounted-on"
+FINISHED = b"Mfinished"
 FORMAT = b"Mformat"
 FORMAT_NOW = b"\x02"
 
@@ -33,6 +39,12 @@ def timer(topic_id: int, due_ms: int, event_id: bytes) -> bytes:
 def timer_prefix(topic_id: int) -> bytes:
     """What the keys of all timers of a topic begin with."""
     return b"T" + BIG_U32.pack(topic_id)
+
+
+def timer_range(topic_id: int, start_ms: int, end_ms: int) -> tuple[bytes, bytes]:
+    """First key and end of a topic's timers that are due in this time."""
+    prefix = timer_prefix(topic_id)
+    return prefix + BIG_U64.pack(start_ms), prefix + BIG_U64.pack(end_ms)
 
 
 def timer_due_ms(key: bytes) -> int:
@@ -68,3 +80,34 @@ def own_key(topic_id: int, key: bytes) -> bytes:
 
 def finished(finished_ms: int, event_id: bytes) -> bytes:
     return b"F" + BIG_U64.pack(finished_ms) + event_id
+
+
+def operation(operation_id: bytes) -> bytes:
+    return b"B" + operation_id
+
+
+def counts(topic_id: int) -> bytes:
+    return b"C" + BIG_U32.pack(topic_id)
+
+
+def counts_topic(key: bytes) -> int:
+    return int(BIG_U32.unpack_from(key, 1)[0])
+
+
+def dead(topic_id: int, dead_ms: int, event_id: bytes) -> bytes:
+    return b"Dd" + BIG_U32.pack(topic_id) + BIG_U64.pack(dead_ms) + event_id
+
+
+def dead_range(topic_id: int) -> tuple[bytes, bytes]:
+    """First key and end of a topic's dead events; of all topics for 0."""
+    if not topic_id:
+        return b"Dd", b"De"
+    return b"Dd" + BIG_U32.pack(topic_id), b"Dd" + BIG_U32.pack(topic_id + 1)
+
+
+def retried(topic_id: int, event_id: bytes) -> bytes:
+    return b"Dr" + BIG_U32.pack(topic_id) + event_id
+
+
+def retried_range(topic_id: int) -> tuple[bytes, bytes]:
+    return b"Dr" + BIG_U32.pack(topic_id), b"Dr" + BIG_U32.pack(topic_id + 1)

@@ -1,85 +1,96 @@
 """Listing events page by page, a bounded amount of work and bytes a page."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from halfpast_core_store.record import decode_record
+from halfpast_core_store.ports import Index
 
 from . import keys
 from .core import DelayCore
 from .delay_server import Event, EventPage, EventState, ListEvents
-from .pending_rows import PendingRows, Row
+from .event_state import decode_event
+from .listing_rows import Dead, Finished, Keyed, ListedRow, ListedRows, Pending
+from .operation import EventFilter
+from .operation_errors import InvalidPageToken
+from .record_filter import RecordFilter
 
-STEP_COUNT = 25
+STEP_COUNT = 50
 SCAN_MAX = 5_000
+SCAN_SIZE_MAX = 16 * 1024 * 1024
 PAGE_SIZE = 4 * 1024 * 1024
+PENDING, KEYED, DEAD, FINISHED = b"p", b"k", b"d", b"f"
+"""What a token begins with: the place whose rows it goes on with."""
 
 
 class Listing:
-    """A page in the making. Pending events come by due time (or, with a topic and a
-    key, in order of their ids), finished ones by the time they finished.
+    """A page in the making. Pending events come by due time (with a key: by topic, and
+    in order of their ids), finished ones by the time they finished.
 
     Made in steps, between which others may work: a row may bring a body of 4 MiB,
-    and most rows may be of no interest.
+    and most rows may be of no interest. Raises InvalidPageToken.
     """
 
     def __init__(self, core: DelayCore, request: ListEvents) -> None:
         self._core = core
         self._request = request
-        self._read, start, self._end = scan_plan(request)
-        self._start = max(start, request.after)
-        self._pending: PendingRows | None = None
-        if self._read is pending_event:
-            prefixes = core.horizon.prefixes()
-            if request.topic_id:
-                prefixes = [keys.timer_prefix(request.topic_id)]
-            self._pending = PendingRows(
-                core.index, prefixes, self._start, request.due_before_ms
-            )
+        self._filter = RecordFilter(request.key, request.tag)
+        self._place, self._rows = rows_for(core, request)
         self._scanned = 0
+        self._scanned_size = 0
         self._size = 0
         self._events: list[Event] = []
-        self._token = b""
+        self._behind = request.after
+        self._is_over = False
 
     def step(self) -> bool:
         """Look at some more rows; False when the page is complete."""
-        if self._pending is not None and not self._pending.ready:
-            self._pending.prime()
-            if not self._pending.ready:
-                return True
-        rows = self._rows()
+        rows = self._rows.take(STEP_COUNT)
+        wanted = {row.event_id for row in rows if self._may_want(row)}
+        events = self._known(wanted, rows)
         for row in rows:
-            self._start = self._behind(row[0])
-            self._take(row)
-            if self._full:
-                break
+            self._behind = self._place + row.behind
+            event = events.get(row.event_id)
+            if event is not None and self._wants(event):
+                self._events.append(event)
+                self._size += len(event.record or b"")
+                if self._is_full:
+                    return False
         self._scanned += len(rows)
-        more = self._full or len(rows) == STEP_COUNT
-        self._token = self._start if more else b""
-        return more and not self._full and self._scanned < SCAN_MAX
-
-    def _rows(self) -> list[Row]:
-        if self._pending is not None:
-            return self._pending.take(STEP_COUNT)
-        return self._core.index.scan(self._start, self._end, STEP_COUNT)
-
-    def _behind(self, key: bytes) -> bytes:
-        """Where a page goes on that ends with this row."""
-        if self._pending is not None:
-            return key[keys.TIMER_PREFIX_SIZE :] + b"\0"
-        return key + b"\0"
+        self._scanned_size += sum(len(row.record or b"") for row in rows)
+        self._is_over = self._rows.is_over
+        tired = self._scanned >= SCAN_MAX or self._scanned_size >= SCAN_SIZE_MAX
+        return not (self._is_over or tired)
 
     def page(self) -> EventPage:
         """What has been found, and where to go on if that is not all."""
-        return EventPage(self._events, self._token)
+        return EventPage(self._events, b"" if self._is_over else self._behind)
 
-    def _take(self, row: Row) -> None:
-        event = self._read(self._core, row)
-        if event is not None and wanted(event, self._request):
-            self._events.append(event)
-            self._size += len(event.record or b"")
+    def _may_want(self, row: ListedRow) -> bool:
+        """Told without looking at where the event stands, which costs far more."""
+        return row.record is None or self._filter.wants(row.record)
+
+    def _known(
+        self, wanted: set[bytes], rows: Sequence[ListedRow]
+    ) -> dict[bytes, Event]:
+        some = [row for row in rows if row.event_id in wanted]
+        states = self._core.index.get_many([keys.event(it.event_id) for it in some])
+        return {
+            row.event_id: decode_event(state).public(row.event_id, row.record)
+            for row, state in zip(some, states, strict=True)
+            if state is not None
+        }
+
+    def _wants(self, event: Event) -> bool:
+        request = self._request
+        if event.state != request.state:
+            return False
+        if request.topic_id and event.topic_id != request.topic_id:
+            return False
+        if request.key is not None and event.key != request.key:
+            return False
+        return request.tag is None or event.record is not None
 
     @property
-    def _full(self) -> bool:
+    def _is_full(self) -> bool:
         return len(self._events) >= self._request.limit or self._size >= PAGE_SIZE
 
 
@@ -91,49 +102,34 @@ def list_events(core: DelayCore, request: ListEvents) -> EventPage:
     return listing.page()
 
 
-def scan_plan(
-    request: ListEvents,
-) -> tuple[Callable[[DelayCore, Row], Event | None], bytes, bytes]:
-    """How to read a row, and the first key and the end of the rows to look at."""
+def rows_for(core: DelayCore, request: ListEvents) -> tuple[bytes, ListedRows]:
+    """The place to look at, and its rows behind the token. Raises InvalidPageToken."""
+    index: Index = core.index
+    wanted = EventFilter(
+        request.topic_id,
+        request.key,
+        request.tag,
+        request.due_after_ms,
+        request.due_before_ms,
+    )
+    place, after = place_of(request), request.after[1:]
+    if request.after and (request.after[:1] != place or not after):
+        raise InvalidPageToken
+    if place == DEAD:
+        return place, Dead(index, request.topic_id, after)
+    if place == FINISHED:
+        return place, Finished(index, wanted, after)
+    if place == KEYED:
+        return place, Keyed(index, wanted, after)
+    prefixes = core.horizon.prefixes()
+    if request.topic_id:
+        prefixes = [keys.timer_prefix(request.topic_id)]
+    return place, Pending(index, prefixes, wanted, after)
+
+
+def place_of(request: ListEvents) -> bytes:
+    if request.state == EventState.DEAD:
+        return DEAD
     if request.state != EventState.SCHEDULED:
-        start = keys.finished(request.due_after_ms, b"")
-        return finished_event, start, keys.finished(request.due_before_ms, b"")
-    if request.key is not None and request.topic_id:
-        return keyed_event, *keys.by_key_range(request.topic_id, request.key)
-    return pending_event, keys.BIG_U64.pack(request.due_after_ms) + bytes(16), b""
-
-
-def pending_event(core: DelayCore, row: Row) -> Event | None:
-    event_id = row[0][keys.TIMER_ID_AT :]
-    event = core.event(event_id)
-    return None if event is None else event.public(event_id, row[1])
-
-
-def keyed_event(core: DelayCore, row: Row) -> Event | None:
-    event_id = row[0][-16:]
-    event = core.event(event_id)
-    if event is None or not event.pending:
-        return None
-    return event.public(event_id, core.record_of(event_id, event))
-
-
-def finished_event(core: DelayCore, row: Row) -> Event | None:
-    event_id = row[0][9:]
-    event = core.event(event_id)
-    return None if event is None else event.public(event_id, None)
-
-
-def wanted(event: Event, request: ListEvents) -> bool:
-    """Whether the filter keeps this event."""
-    if event.state != request.state:
-        return False
-    if request.topic_id and event.topic_id != request.topic_id:
-        return False
-    if request.key is not None and event.key != request.key:
-        return False
-    in_time = request.due_after_ms <= event.due_ms < request.due_before_ms
-    if event.state == EventState.SCHEDULED and not in_time:
-        return False
-    if request.tag is None:
-        return True
-    return event.record is not None and decode_record(event.record).tag == request.tag
+        return FINISHED
+    return KEYED if request.key else PENDING

@@ -17,6 +17,7 @@ from halfpast_core_store.record import (
     RecordFlag,
     RecordKind,
     decode_record,
+    with_attempt,
     with_kind,
     with_time,
 )
@@ -24,7 +25,9 @@ from halfpast_core_store.record import (
 from . import keys
 from .config import ChronosConfig
 from .delay_server import EventState, Happening
+from .due_counts import DueCounts
 from .event_state import StoredEvent, decode_event, encode_delivered, encode_scheduled
+from .history import History
 from .horizon import Horizon
 from .lateness import Lateness
 from .upgrade import upgrade
@@ -69,12 +72,31 @@ Apply = Callable[[Step, Record, bytes], None]
 class TimerProjection:
     """All timers of one Delay Server, as the log has them."""
 
-    def __init__(self, index: Index, clock: Clock, config: ChronosConfig) -> None:
+    def __init__(
+        self,
+        index: Index,
+        clock: Clock,
+        config: ChronosConfig,
+        *,
+        is_controlled: bool = False,
+    ) -> None:
+        """`is_controlled`: no topic is released before `Horizon.control` allows it."""
         upgrade(index)
         self.index = index
         self._clock = clock
         self._config = config
-        self.horizon = Horizon(index, config, self.now_ms(), keys.TIMER_PREFIX_SIZE)
+        self.horizon = Horizon(
+            index,
+            config,
+            self.now_ms(),
+            keys.TIMER_PREFIX_SIZE,
+            holds_strangers=is_controlled,
+        )
+        prefixes = self.horizon.prefixes()
+        self.due_counts = DueCounts(index, map(keys.timer_topic, prefixes))
+        self.history = History(index, config, is_exact=self.due_counts.is_marked)
+        self.mid_frame = False
+        """Whether a frame is applied in part, so that it may be applied again."""
         self.position = int(keys.U64.unpack(index.get(keys.APPLIED) or bytes(8))[0])
         """Everything in the log before this has been applied."""
         self.claims: set[bytes] = set()
@@ -84,6 +106,8 @@ class TimerProjection:
         """Whether firings that are applied are fresh, so that lateness counts."""
         self._fired: dict[bytes, tuple[bytes, bytes]] = {}
         """Keys and records of timers that are on their way to the log, by event."""
+        self._gone: list[bytes] = []
+        """Timers that the batch being written deletes."""
         self.appliers: dict[int, Apply] = {
             RecordKind.FIRED: self._apply_fired,
             RecordKind.CANCEL: self._apply_cancel,
@@ -117,6 +141,7 @@ class TimerProjection:
         whole frame is then applied again.
         """
         released: list[bytes] = []
+        self.mid_frame = stop < len(frame.records)
         batch = self.index.batch()
         fresh = Fresh()
         for data in frame.records[start:stop]:
@@ -140,6 +165,11 @@ class TimerProjection:
         put = batch.put
         for key, value in fresh.entries:
             put(key, value)
+        gone, self._gone = self._gone, []
+        if gone or fresh.timers or self.history.is_touched:
+            self.due_counts.spoil(batch)
+            self.due_counts.change(gone, -1)
+            self.due_counts.change(fresh.timers, 1)
         self.index.write(batch)
         if fresh.timers:
             self.horizon.add_many(fresh.timers, fresh.records)
@@ -175,21 +205,26 @@ class TimerProjection:
         for _, due_ms, event_id in entries:
             self.unclaim(event_id, step.released)
             known = self._fired.pop(event_id, None)
-            if known is None or HEADER.unpack_from(known[1])[10] > 1:
+            if known is None or was_changed(HEADER.unpack_from(known[1])):
                 changed.append((due_ms, event_id))
             else:
-                self._drop_timer(batch, known[0])
+                self.drop_timer(batch, known[0])
                 self._finish_unchanged(batch, *known, stored_ms)
         if changed:
             self._finish_changed(batch, changed, stored_ms)
+        self.measure([due_ms for _, due_ms, _ in entries])
+
+    def measure(self, dues_ms: Sequence[int]) -> None:
+        """Timers that were due then have fired."""
         if self.measures:
             now_ns = self._clock.now_ns()
-            for _, due_ms, _ in entries:
+            for due_ms in dues_ms:
                 self.lateness.add((now_ns - due_ms * 1_000_000) / 1_000_000)
-        self.fired_count += len(entries)
+        self.fired_count += len(dues_ms)
 
-    def _drop_timer(self, batch: IndexBatch, timer: bytes) -> None:
+    def drop_timer(self, batch: IndexBatch, timer: bytes) -> None:
         self.horizon.discard(timer)
+        self._gone.append(timer)
         batch.delete(timer)
 
     def _finish_unchanged(
@@ -200,7 +235,7 @@ class TimerProjection:
         key = record[HEADER_SIZE : HEADER_SIZE + head[11]] if head[11] else b""
         event_id = timer[keys.TIMER_ID_AT :]
         batch.put(b"E" + event_id, encode_delivered(head, key, stored_ms))
-        batch.put(keys.finished(stored_ms, event_id), b"")
+        self.history.add(batch, stored_ms, event_id)
         if key:
             batch.delete(keys.by_key(head[4], key, event_id))
 
@@ -211,20 +246,24 @@ class TimerProjection:
         for (due_ms, event_id), value in zip(fired, found, strict=True):
             event = None if value is None else decode_event(value)
             if event is not None and event.pending:
-                self._drop_timer(batch, keys.timer(event.topic_id, due_ms, event_id))
+                self.drop_timer(batch, keys.timer(event.topic_id, due_ms, event_id))
                 event.finish(EventState.DELIVERED, stored_ms, Happening.DELIVERED)
-                self._finish(batch, event_id, event)
+                self.finish(batch, event_id, event)
 
     def _apply_cancel(self, step: Step, record: Record, _: bytes) -> None:
         self.unclaim(record.event_id, step.released)
         event = self.event(record.event_id)
-        if event is None or not event.pending:
+        if event is None or not event.open:
             return
-        timer = keys.timer(event.topic_id, event.due_ms, record.event_id)
-        self._drop_timer(step.batch, timer)
+        if event.pending:
+            timer = keys.timer(event.topic_id, event.timer_ms, record.event_id)
+            self.drop_timer(step.batch, timer)
+        else:
+            dead = keys.dead(event.topic_id, event.finished_ms, record.event_id)
+            step.batch.delete(dead)
         event.finish(EventState.CANCELLED, step.stored_ms, Happening.CANCELLED)
         event.version += 1
-        self._finish(step.batch, record.event_id, event)
+        self.finish(step.batch, record.event_id, event)
         self.cancelled_count += 1
 
     def _apply_move(self, step: Step, record: Record, data: bytes) -> None:
@@ -237,13 +276,17 @@ class TimerProjection:
         event = self.event(event_id)
         if event is None or not event.pending or event.version >= record.version:
             return
-        old = keys.timer(event.topic_id, event.due_ms, event_id)
+        old = keys.timer(event.topic_id, event.timer_ms, event_id)
         new = keys.timer(event.topic_id, record.due_ms, event_id)
         content = data if replaces else self.index.get(old)
         assert content is not None, "a pending event has a timer"
-        self._drop_timer(batch, old)
+        self.drop_timer(batch, old)
         content = with_kind(content, RecordKind.SCHEDULE)
         content = with_time(content, record.due_ms, record.version)
+        if event.attempts:
+            content = with_attempt(content, 0)
+            batch.delete(keys.retried(event.topic_id, event_id))
+            event.begin_anew()
         batch.put(new, content)
         step.fresh.add(new, content)
         if event.key:
@@ -254,9 +297,11 @@ class TimerProjection:
         event.happened(step.stored_ms, happening_of(record))
         batch.put(keys.event(event_id), event.encode())
 
-    def _finish(self, batch: IndexBatch, event_id: bytes, event: StoredEvent) -> None:
+    def finish(self, batch: IndexBatch, event_id: bytes, event: StoredEvent) -> None:
         batch.put(keys.event(event_id), event.encode())
-        batch.put(keys.finished(event.finished_ms, event_id), b"")
+        self.history.add(batch, event.finished_ms, event_id)
+        if event.attempts:
+            batch.delete(keys.retried(event.topic_id, event_id))
         if event.key:
             batch.delete(keys.by_key(event.topic_id, event.key, event_id))
 
@@ -270,6 +315,12 @@ class TimerProjection:
         """Where an event stands, or None if it is unknown or forgotten."""
         value = self.index.get(keys.event(event_id))
         return None if value is None else decode_event(value)
+
+
+def was_changed(head: tuple[int, ...]) -> bool:
+    """Whether more has happened to an event than its record, of which this is the
+    header, tells: it is at a later version, or was not taken at first."""
+    return head[10] > 1 or head[3] > 0
 
 
 def happening_of(record: Record) -> Happening:

@@ -27,8 +27,11 @@ from halfpast_core_store.record import Family
 from halfpast_core_store.rocks_index import RocksIndex
 from halfpast_core_store.rpc_errors import UNSURE
 
+from .bulk_service import BulkService
 from .config import ChronosConfig
 from .core import GAP, DelayCore, timer_count
+from .counting_service import CountingService
+from .control_watch import ControlWatch
 from .decider import Decider
 from .decisions import Command, decide_cancel, decide_replace, decide_reschedule
 from .delay_server import (
@@ -45,7 +48,11 @@ from .delay_server import (
 )
 from .firer import Firer
 from .listing import Listing
+from .recurring_service import RecurringService
+from .release_service import ReleaseService
+from .stall_watch import StallWatch
 from .standing import ROLE, Standing
+from .topic_controls import NoControls, TopicControls
 
 FOLLOW_WAIT_MS = 1_000
 RETRY_S = 0.1
@@ -58,7 +65,12 @@ class DelayService:
     """Implements `delay_server.DelayServer` on a data folder and a broker."""
 
     def __init__(
-        self, core: DelayCore, lock: FolderLock, broker: Broker, config: ChronosConfig
+        self,
+        core: DelayCore,
+        lock: FolderLock,
+        broker: Broker,
+        config: ChronosConfig,
+        controls: TopicControls,
     ) -> None:
         self._core = core
         self._lock = lock
@@ -69,23 +81,59 @@ class DelayService:
         self._waiters = ClaimWaiters(core, self._loop)
         self._standing = Standing(core, broker, self._waiters, self._fail)
         self._firer = Firer(core, self._standing, config.fire_in_flight)
+        self._controls = ControlWatch(
+            core, broker, controls, self._standing, self._firer
+        )
         self._follower = Follower(
-            core, broker, self._waiters, self._firer.look, Family.TIMERS, timer_count
+            core, broker, self._waiters, self._applied, Family.TIMERS, timer_count
         )
         self._decider = Decider(
             self._standing, self._waiters, self._follower.catch_up, self._firer.look
         )
         self._decide = self._decider.decide
+        schedules = RecurringService(core, self._decider, self._follower)
+        self._schedules = schedules
+        self.create_schedule = schedules.create
+        self.change_schedule = schedules.change
+        self.pause_schedule = schedules.pause
+        self.end_schedule = schedules.end
+        self.get_schedule = schedules.get
+        self.list_schedules = schedules.list
+        self._bulk = BulkService(
+            core,
+            self._standing,
+            self._waiters,
+            self._decider,
+            self._follower,
+            self._firer.look,
+        )
+        self.begin_bulk = self._bulk.begin
+        self.get_operation = self._bulk.get
+        self.list_operations = self._bulk.list
+        self.cancel_operation = self._bulk.cancel
+        self._counting = CountingService(core, self._follower)
+        self.ask_due = self._counting.ask
+        release = ReleaseService(core, self._decider, self._follower)
+        self.topic_states = release.states
+        self.pending_counts = release.pending
+        self.redrive = release.redrive
+        self.list_dead = release.list_dead
         self._flusher = Flusher(core)
+        self._stalls = StallWatch(self._loop)
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
     async def open(
-        cls, folder: Path, broker: Broker, config: ChronosConfig
+        cls,
+        folder: Path,
+        broker: Broker,
+        config: ChronosConfig,
+        controls: TopicControls | None = None,
     ) -> "DelayService":
         """Open the timers in `folder`, take the role, catch up with the log, fire.
 
+        `controls` tells what each topic may release; without it, all they have.
         Returns when it has caught up. Raises FolderInUse and what the broker raises.
         """
         lock = FolderLock(folder, "chronos")
@@ -98,16 +146,21 @@ class DelayService:
         except BaseException:
             lock.close()
             raise
-        service = cls(DelayCore(index, RealClock(), config), lock, broker, config)
+        core = DelayCore(index, RealClock(), config, is_controlled=controls is not None)
+        service = cls(core, lock, broker, config, controls or NoControls())
         try:
             await service._take_role()
         except BaseException:
             service._firer.stop()
+            service._stalls.close()
             index.close()
             lock.close()
             raise
         service._spawn(service._follow)
         service._spawn(service._keep_house)
+        service._spawn(service._controls.run)
+        service._spawn(service._bulk.run)
+        service._spawn(service._counting.run)
         return service
 
     def _spawn(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -133,8 +186,10 @@ class DelayService:
         self._closing = True
         self._standing.live = False
         self._firer.stop()
+        self._stalls.close()
         await self._firer.close()
         await self._decider.close()
+        await self._counting.frame_end()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -142,6 +197,7 @@ class DelayService:
             self.failed.cancel()
         self._waiters.wake_all()
         await self._flusher.flush()
+        await self._counting.save()
         self._core.index.close()
         self._lock.close()
 
@@ -162,8 +218,10 @@ class DelayService:
         self._core.measures = True
         self._standing.live = not self._closing
         self._standing.lost = False
+        await self._controls.meet()
         await self._load_all()
         self._firer.look()
+        self._bulk.wake()
 
     async def _follow(self) -> None:
         while True:
@@ -176,6 +234,10 @@ class DelayService:
                     log.warning("broker lost, firing stops", error=str(error))
                 self._standing.lose()
                 await asyncio.sleep(RETRY_S)
+
+    def _applied(self) -> None:
+        self._controls.look()
+        self._firer.look()
 
     async def _load_all(self) -> None:
         """Fill the wheel as far as it may be filled, a slice a turn of the loop."""
@@ -221,10 +283,22 @@ class DelayService:
             await asyncio.sleep(0)
         return listing.page()
 
+    async def heed_settings(self, request: Empty) -> Empty:
+        await self._controls.heed()
+        return request
+
     async def status(self, request: Empty) -> BrokerStatus:
         ready = self._standing.live and not self.failed.done()
+        stalls = self._stalls.counts
         gauges = {"delay_server_ready": float(ready), **self._core.gauges()}
-        return BrokerStatus(self._core.counters(), gauges)
+        return BrokerStatus(
+            {
+                **self._core.counters(),
+                **self._schedules.counters(),
+                **stalls.counters(),
+            },
+            {**gauges, **stalls.gauges(), **self._bulk.gauges()},
+        )
 
     # --- upkeep -----------------------------------------------------------------
 
@@ -234,6 +308,8 @@ class DelayService:
         while True:
             await asyncio.sleep(0.5)
             await self._forget_all()
+            self._bulk.forget(self._config.history_ms)
+            await self._schedules.forget_all(self._config.history_ms)
             self._core.horizon.forget_idle()
             await self._load_all()
             self._firer.look()
@@ -248,6 +324,7 @@ class DelayService:
             await asyncio.sleep(0)
 
     async def _flush(self) -> None:
+        await self._counting.frame_end()
         position = await self._flusher.flush()
         if position is None:
             return

@@ -3,9 +3,11 @@
 from types import TracebackType
 from typing import Self
 
+from halfpast.bulk_events import BulkEvents
 from halfpast.consuming import Consuming
 from halfpast.gather import GatherLimits
 from halfpast.publishing import Publishing
+from halfpast.recurring import Recurring
 from halfpast.retry import RetryPolicy
 from halfpast.scheduled_events import ScheduledEvents
 from halfpast.transacting import Transacting
@@ -13,7 +15,9 @@ from halfpast.transaction_calls import TransactionCalls
 from halfpast.transport import Transport
 
 
-class Client(Publishing, ScheduledEvents, Consuming, Transacting):
+class Client(
+    Publishing, ScheduledEvents, Consuming, Transacting, Recurring, BulkEvents
+):
     """Speaks to one Halfpast server. Use it inside `async with`, from one loop.
 
     Every call may raise a `HalfpastError`. A publish that returns is durable on

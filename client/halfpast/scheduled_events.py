@@ -85,8 +85,10 @@ class ScheduledEvents(ServerCalls):
         due_after: datetime | None = None,
         due_before: datetime | None = None,
         page_size: int = 100,
+        data: bool = False,
     ) -> AsyncIterator[Event]:
-        """Scheduled events (or those in another `state`) by due time.
+        """Scheduled events (or those in another `state`) by due time; with a key by
+        topic and id. They come without their data unless `data` asks for it.
 
         Fetches page after page as you go on, so what changes meanwhile may or
         may not be seen.
@@ -99,6 +101,7 @@ class ScheduledEvents(ServerCalls):
             "due_after": None if due_after is None else rfc3339(due_after),
             "due_before": None if due_before is None else rfc3339(due_before),
             "limit": str(page_size),
+            "data": "true" if data else None,
         }
         given = {name: value for name, value in query.items() if value is not None}
         while True:

@@ -83,6 +83,8 @@ class CommitLog:
         """Where the next frame goes."""
         self.durable_end = 0
         """Everything before this position survives a power cut."""
+        self.durable_ms = 0
+        """When the last frame before that position was stored."""
 
     @property
     def start(self) -> int:
@@ -122,13 +124,22 @@ class CommitLog:
                 segment = self._segment_at(position)
                 continue
             yield header, frame
+            self.durable_ms = header.stored_ms
             position += header.length
         self._refuse_damage(segment, position)
         if position < applied_end:
             raise LogBehindIndex(position, applied_end)
         wipe(segment, position)
+        self._sync_tail(segment)
         self.tail = self.durable_end = position
         self._adopt_tail(segment)
+
+    def _sync_tail(self, segment: Segment) -> None:
+        """The process that wrote the last frame, or the END before it, may have been
+        killed before it synced that: then it was not durable until now."""
+        at = self.segments.index(segment)
+        for written in self.segments[max(0, at - 1) : at + 1]:
+            written.file.sync()
 
     def _refuse_damage(self, segment: Segment, position: int) -> None:
         for later in self.segments[self.segments.index(segment) :]:
@@ -218,6 +229,7 @@ class CommitLog:
     def complete(self, write: LogWrite) -> None:
         """The frame is durable: readers may see it."""
         self.durable_end = write.draft.end
+        self.durable_ms = write.draft.header.stored_ms
 
     def prepare_next(self) -> None:
         """Allocate the segment behind the last one, if the disk has room.

@@ -170,7 +170,9 @@ class Consumers:
         count = len(request.offsets)
         topic = self.topic(request.topic)
         plan = self.begin(request.group, topic, now_ms, count, False)
-        plan.add(RecordKind.OFFSETS, OffsetsBody(request.offsets))
+        groups = self._store.groups
+        before = {i: groups.cursor(plan.state, i) for i in request.offsets}
+        plan.add(RecordKind.OFFSETS, OffsetsBody(request.offsets, before))
         self._submit(plan, request.group, done, now_ms)
 
     def describe(self, request: DescribeGroup) -> GroupDescription:

@@ -18,11 +18,21 @@
     ├── TooEarly                a timer was fired before its time by our clock
     └── IdempotencyConflict     one key, two different requests
 
+    IndexFailed                 RocksDB failed at work: the process must end
+
 `code` is the stable word that the HTTP API shows. Arguments are plain values,
 so that an error pickles and travels over the socket protocol unchanged.
 """
 
-from typing import ClassVar
+from pathlib import PurePath
+from typing import ClassVar, Final
+
+ONLY_THERE: Final = {
+    "index": "names of topics and groups, and the places of groups,",
+    "chronos": "pending events",
+    "txn": "open transactions",
+}
+"""What an index alone holds once the log has been cut, by its folder."""
 
 
 class CoreError(Exception):
@@ -166,7 +176,10 @@ class LogBehindIndex(StoreError):
 
 
 class BrokenIndex(StoreError):
-    """RocksDB cannot open the index in `folder`; the log is not concerned."""
+    """RocksDB cannot open the index in `folder`; the log is not concerned.
+
+    The advice depends on the folder's name: see `ONLY_THERE`.
+    """
 
     code = "broken_index"
 
@@ -176,10 +189,30 @@ class BrokenIndex(StoreError):
         self.reason = reason
 
     def __str__(self) -> str:
+        lost = ONLY_THERE.get(PurePath(self.folder).name, "entries")
         return (
             f"the index {self.folder} cannot be opened: {self.reason}; restore it from "
-            "a backup, or move it away: the next start builds it from the log"
+            "a backup. If there is none, move it away: the next start builds it from "
+            f"what the log still holds, and {lost} older than that are lost"
         )
+
+
+class IndexFailed(Exception):
+    """RocksDB could not read or write the index in `folder` while it was in use.
+
+    Whoever holds the index must end, and recover from what is on the disk: RocksDB
+    takes no more writes once one of its own has failed. This is no CoreError on
+    purpose, so that nobody takes it for the answer of a broker (`StoreFailed`: take
+    the role anew) or for a refusal (`StoreFull`: nothing was stored, try again).
+    """
+
+    def __init__(self, folder: str, reason: str) -> None:
+        super().__init__(folder, reason)
+        self.folder = folder
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the index {self.folder} has failed and must reopen: {self.reason}"
 
 
 class Overloaded(CoreError):

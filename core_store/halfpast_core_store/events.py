@@ -3,7 +3,8 @@
 The ids of one request are consecutive and share their high bits, the block. The
 index holds one entry a block: where the frame lies in which these events were
 first stored. Events that a timer delivers, or that go to dead letters, keep their
-id and get no second entry. A message of a transaction gets its entry by the commit.
+id and get no second entry. A message of a transaction gets its entry by the commit,
+and an occurrence of a schedule, which has an id of its own, when it is delivered.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +24,8 @@ def first_stored(record: bytes) -> bool:
     header = HEADER.unpack_from(record)
     kind, flags, due_ms = header[1], header[2], header[8]
     if kind == RecordKind.NORMAL:
-        return due_ms == 0 and not flags & RecordFlag.DEAD_LETTER
+        came_alone = due_ms == 0 or flags & RecordFlag.OCCURRENCE
+        return bool(came_alone) and not flags & RecordFlag.DEAD_LETTER
     return kind in FIRST_KINDS
 
 

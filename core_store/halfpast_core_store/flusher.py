@@ -2,7 +2,7 @@
 
 import asyncio
 
-from .errors import StoreFailed, StoreFull
+from .errors import StoreFull
 from .projection import Projection
 
 
@@ -18,7 +18,7 @@ class Flusher:
         """Make the index durable; gives the log position that they reflect.
 
         None if there is nothing new, or no room on the disk: then the log keeps what
-        the index is made from, and a later flush will do. Raises StoreFailed.
+        the index is made from, and a later flush will do. Raises IndexFailed.
         """
         if self._running is not None:
             await asyncio.wait([self._running])
@@ -30,7 +30,5 @@ class Flusher:
             await asyncio.shield(self._running)
         except StoreFull:
             return None
-        except Exception as error:
-            raise StoreFailed(f"the index could not be flushed: {error}") from error
         self._flushed = position
         return position

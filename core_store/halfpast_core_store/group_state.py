@@ -22,6 +22,7 @@ from .record import Record, RecordKind
 
 Change = tuple[bytes, bytes | None]
 Claim = tuple[int, list[int]]
+Stretch = tuple[int, int, int]
 
 ENCODER = msgspec.msgpack.Encoder()
 
@@ -76,15 +77,21 @@ class PopBody(msgspec.Struct, array_like=True):
 
 
 class AckBody(msgspec.Struct, array_like=True):
-    """Body of a POP_ACK record."""
+    """Body of a POP_ACK record. `settled` tells the audits, which do not follow check
+    points, what the group is done with: stretches of (queue, first offset, count).
+    It is empty where the messages went elsewhere: to the dead letters, or were lost.
+    """
 
     claims: list[Claim]
+    settled: list[Stretch] = msgspec.field(default_factory=list[Stretch])
 
 
 class OffsetsBody(msgspec.Struct, array_like=True):
-    """Body of an OFFSETS record: where to go on, per queue."""
+    """Body of an OFFSETS record: where to go on, per queue, and where the group was
+    before; what lies between is settled."""
 
     offsets: dict[int, int]
+    before: dict[int, int] = msgspec.field(default_factory=dict[int, int])
 
 
 POP_DECODER = msgspec.msgpack.Decoder(PopBody)

@@ -50,6 +50,8 @@ class FolderReport:
     holder: str = ""
     """Who holds the broker's lock; empty if nobody does."""
     segments: list[SegmentReport] = field(default_factory=lambda: [])
+    log_start: int = 0
+    """Where the log that is kept begins: 0 until retention has cut it."""
     log_end: int = 0
     index_applied: int | None = None
     timers_applied: int | None = None
@@ -124,6 +126,8 @@ def inspect_log(folder: Path, report: FolderReport) -> None:
             return
         found = SegmentReport(name=name, size=(folder / "log" / name).stat().st_size)
         end = base + found.size
+        if not report.segments:
+            report.log_start = base
         report.segments.append(found)
         if found.size == 0:
             continue

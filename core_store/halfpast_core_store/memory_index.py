@@ -43,6 +43,9 @@ class MemoryIndex:
         keys = self._keys[first : first + limit]
         return [(key, self._values[key]) for key in keys if key < end]
 
+    def scan_keys(self, start: bytes, end: bytes, limit: int) -> list[bytes]:
+        return [key for key, _ in self.scan(start, end, limit)]
+
     def scan_back(
         self, start: bytes, floor: bytes, limit: int
     ) -> list[tuple[bytes, bytes]]:

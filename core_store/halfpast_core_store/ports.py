@@ -98,7 +98,8 @@ class Index(Protocol):
     What was written survives a crash only up to some batch: everything up to
     the last `flush`, and perhaps more, but always a prefix of the batches. The
     commit log is what the rest is rebuilt from. The first byte of a key names
-    the family that it belongs to.
+    the family that it belongs to. Every call may raise IndexFailed; whoever holds
+    the index then ends.
     """
 
     def get(self, key: bytes) -> bytes | None: ...
@@ -107,6 +108,10 @@ class Index(Protocol):
 
     def scan(self, start: bytes, end: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         """At most `limit` pairs with start <= key < end, in key order."""
+        ...
+
+    def scan_keys(self, start: bytes, end: bytes, limit: int) -> list[bytes]:
+        """The keys that `scan` would give, without their values."""
         ...
 
     def scan_back(

@@ -23,6 +23,8 @@ from typing import NamedTuple
 HEADER = struct.Struct("<IBBHII16sQQIIHHHH")
 HEADER_SIZE = HEADER.size
 assert HEADER_SIZE == 64
+ATTEMPT_AT = 6
+ATTEMPT = struct.Struct("<H")
 GROUP_AT = 12
 DUE_AT = 40
 DUE_MS = struct.Struct("<Q")
@@ -59,6 +61,15 @@ class RecordKind(IntEnum):
     ADDED = 20  # more messages for an open transaction follow
     PARKED = 21  # checked back as often as allowed, without an outcome
     RESUMED = 22  # an operator has it checked back again
+    FAILED = 24  # the timer `id` was not taken; `attempt`: how often, body: why
+    DEAD = 25  # the same, and it is not tried again
+    REDRIVEN = 26  # the dead timer `id` is due at due_ms
+    RECURRING = 27  # the schedule `id` now is this: when, and which message
+    RECURRING_ENDED = 28  # the schedule `id` occurs no more
+    OCCURRED = 29  # body: occurrences whose messages are in this frame, and the next
+    OPERATION = 30  # the bulk operation `id` now has come so far
+    BULK_CANCEL = 31  # body: timers that will not fire, by the operation `id`
+    BULK_RESCHEDULE = 32  # body: timers with their new due times and versions
 
 
 class RecordFlag:
@@ -75,6 +86,7 @@ class RecordFlag:
     DELIVER_NOW = 16  # a RESCHEDULE asked for by deliver-now
     AFTER_COMMIT = 32  # of a HALF: due_ms is a delay that begins with the commit
     FORCED = 64  # an outcome that an operator gave
+    OCCURRENCE = 128  # a message that a recurring schedule made, under an id of its own
 
 
 class Family:
@@ -215,6 +227,11 @@ def with_time(record: bytes, due_ms: int, version: int) -> bytes:
             record[VERSION_AT + 4 :],
         )
     )
+
+
+def with_attempt(record: bytes, attempt: int) -> bytes:
+    """The same message, not taken so often."""
+    return record[:ATTEMPT_AT] + ATTEMPT.pack(attempt) + record[ATTEMPT_AT + 2 :]
 
 
 def tag_hash(tag: bytes) -> int:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 import structlog
@@ -57,9 +56,11 @@ from .consumers import Consumers
 from .errors import OffsetOutOfRange, StoreFailed, StoreFull, UnknownQueue
 from .folder import FolderLock
 from .follow import follow
+from .future_answer import tell
 from .group_plan import Plan
 from .pending import Sealed
 from .real_clock import RealClock
+from .real_durable_mark import MarkPublisher
 from .real_store import open_store
 from .rocks_index import RocksIndex
 from .store import Store
@@ -68,7 +69,6 @@ from .topics import SYS_TOPICS
 
 HOUSEKEEPING_S = 1.0
 
-Answer = TypeVar("Answer")
 log = structlog.get_logger("halfpast.broker")
 
 
@@ -76,7 +76,12 @@ class BrokerService:
     """Implements `broker.Broker` on a data folder."""
 
     def __init__(
-        self, store: Store, index: RocksIndex, lock: FolderLock, config: StoreConfig
+        self,
+        folder: Path,
+        store: Store,
+        index: RocksIndex,
+        lock: FolderLock,
+        config: StoreConfig,
     ) -> None:
         self._store = store
         self._index = index
@@ -92,6 +97,7 @@ class BrokerService:
         self._closing = False
         self._failure = ""
         self.failed: asyncio.Future[None] = self._loop.create_future()
+        self._mark = MarkPublisher(folder, store, self._clock, self._sync)
         self._upkeep = asyncio.create_task(self._keep_house())
 
     @classmethod
@@ -106,7 +112,7 @@ class BrokerService:
         except BaseException:
             lock.close()
             raise
-        return cls(store, index, lock, config)
+        return cls(folder, store, index, lock, config)
 
     async def close(self) -> None:
         """Let what waits become durable, flush, give up the folder."""
@@ -118,6 +124,7 @@ class BrokerService:
             self._kick()
             await asyncio.sleep(0.001)
         self._sync.close()
+        self._mark.close(is_sound=not self.failed.done())
         if not self.failed.done():
             await self._flush(self._store.log.durable_end)
             self.failed.cancel()
@@ -159,6 +166,7 @@ class BrokerService:
             self._fail(f"the index could not be written: {raised!r}")
             return
         self._kick()
+        self._mark.note()
         self._arrivals.arrived(touched)
 
     def _fail(self, what: str) -> None:
@@ -386,13 +394,3 @@ class BrokerService:
     def _kept(self, error: Exception | None) -> None:
         if error is not None:
             self._fail(f"a segment could not be prepared or deleted: {error}")
-
-
-def tell(future: asyncio.Future[Answer], answer: Answer | Exception) -> None:
-    """Tell whoever awaits the future, if anybody still does."""
-    if future.done():
-        return
-    if isinstance(answer, Exception):
-        future.set_exception(answer)
-    else:
-        future.set_result(answer)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from .broker import Settle, SettleAction, SettleResult
 from .group_plan import Plan
-from .group_state import AckBody, CheckPoint, PopBody
-from .groups import Groups, backoff_ms
+from .group_state import AckBody, CheckPoint, PopBody, Stretch
+from .groups import Groups, backoff_ms, contiguous
 from .receipt import Receipt
 from .record import RecordKind
 
@@ -35,7 +35,9 @@ class SettlePlanner:
                 slots[key] = slot
         if self._request.action == SettleAction.ACK:
             if valid:
-                self._plan.add(RecordKind.POP_ACK, AckBody(list(valid.items())))
+                settled = self._settled(valid)
+                body = AckBody(list(valid.items()), settled)
+                self._plan.add(RecordKind.POP_ACK, body)
             return
         for pop_id, places in valid.items():
             point = self._plan.state.check_points[pop_id]
@@ -44,6 +46,14 @@ class SettlePlanner:
                 continue
             for place, fresh in zip(places, self._extend(point, places), strict=True):
                 self._plan.results[slots[pop_id, place]].receipt = fresh
+
+    def _settled(self, valid: dict[int, list[int]]) -> list[Stretch]:
+        stretches: list[Stretch] = []
+        for pop_id, places in valid.items():
+            point = self._plan.state.check_points[pop_id]
+            offsets = sorted(point.offsets[i] for i in places)
+            stretches += [(point.queue, *run) for run in contiguous(offsets)]
+        return stretches
 
     def _usable(self, receipt: Receipt) -> bool:
         point = self._plan.state.check_points.get(receipt.pop_id)

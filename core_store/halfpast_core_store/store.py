@@ -62,6 +62,7 @@ class Store:
         salt: int,
     ) -> None:
         self.config = config
+        self.salt = salt
         self._index = index
         self._clock = clock
         self.log = CommitLog(disk, config.log, salt)

@@ -8,7 +8,9 @@ process.
 """
 
 import asyncio
+import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +19,10 @@ import uvloop
 from rich.console import Console
 
 from halfpast_loadtest import (
+    burst,
+    cancel,
     lateness,
+    pending,
     produce_consume,
     publish_batch,
     publish_single,
@@ -29,6 +34,8 @@ from halfpast_loadtest import (
 from halfpast_loadtest.bench_result import BenchResult, print_table, to_line
 from halfpast_loadtest.bench_settings import changed
 from halfpast_loadtest.errors import BadSetting, LoadtestError, UnknownBench
+
+STOPPED = 128 + signal.SIGTERM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +61,9 @@ BENCHES = tuple(
         schedule_single,
         schedule_batch,
         lateness,
+        pending,
+        burst,
+        cancel,
         produce_consume,
         transactions,
         transaction_lanes,
@@ -75,7 +85,8 @@ def names() -> dict[str, str]:
 
 
 def measure(name: str, settings: Mapping[str, str] | None = None) -> BenchResult:
-    """Run one benchmark. Raises LoadtestError."""
+    """Run one benchmark. Raises LoadtestError, or CancelledError after a SIGTERM or
+    SIGHUP: its servers are gone then, and so are their files."""
     bench = find(name)
     wanted = changed(bench.defaults, settings or {})
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -88,10 +99,14 @@ def run(
     """Run one benchmark and print it; the exit status.
 
     With `json` one JSON object on one line, else a table. Status 2 for a wrong
-    name or setting, 1 if it could not be measured or a promise was broken.
+    name or setting, 1 if it could not be measured or a promise was broken, 143 if it
+    was told to stop.
     """
     try:
         result = measure(name, settings)
+    except asyncio.CancelledError:
+        print("stopped", file=sys.stderr)
+        return STOPPED
     except LoadtestError as error:
         notes: list[str] = getattr(error, "__notes__", [])
         print(f"error: {error}", *notes, sep="\n", file=sys.stderr)
@@ -124,6 +139,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _measured(bench: Bench, settings: Any) -> BenchResult:
+    task = asyncio.current_task()
+    assert task is not None
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await bench.measure(settings)
 
 

@@ -10,6 +10,8 @@ from rich.table import Table
 
 from halfpast_loadtest.latency import Latency
 
+COLUMN_COUNT_MAX = 4
+
 
 class BenchResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Figures of one run; those that do not apply stay None and are left out.
@@ -17,7 +19,7 @@ class BenchResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     `baseline` holds what the same machine did in the same run without Halfpast,
     `ratio` ours divided by it (for rates: 1 is as good as the baseline; for
     lateness: 1 likewise, larger is worse). `parts` holds the same figures for
-    variants, such as the two body formats.
+    variants, such as the two body formats. `notes` say what could not be measured.
     """
 
     bench: str
@@ -37,6 +39,7 @@ class BenchResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     server_cpu_us_per_message: float | None = None
     baseline: dict[str, float] = {}
     ratio: dict[str, float] = {}
+    notes: list[str] = []
     parts: dict[str, dict[str, Any]] = {}
 
 
@@ -51,7 +54,7 @@ def with_latency(result: BenchResult, latency: Latency) -> None:
 def figures(result: BenchResult) -> dict[str, Any]:
     """The figures alone, for use as a part of another result."""
     shown = msgspec.convert(msgspec.to_builtins(result), dict[str, Any])
-    for name in ("bench", "settings", "parts"):
+    for name in ("bench", "settings", "parts", "notes"):
         shown.pop(name, None)
     return shown
 
@@ -80,16 +83,36 @@ def print_table(result: BenchResult, console: Console) -> None:
     columns = {name: _flat(part) for name, part in result.parts.items()}
     if not all("rate_per_s" in column for column in columns.values()) or not columns:
         columns = {"all": _flat(figures(result)), **columns}
-    table = Table(title=result.bench, title_justify="left")
+    for at, some in enumerate(_side_by_side(columns)):
+        console.print(_table("" if at else result.bench, some))
+    for note in result.notes:
+        console.print(note, style="yellow", highlight=False, markup=False)
+    shown = ", ".join(f"{key}={value}" for key, value in result.settings.items())
+    console.print(f"[dim]settings: {shown}[/]", highlight=False)
+
+
+def _side_by_side(
+    columns: dict[str, dict[str, float]],
+) -> list[dict[str, dict[str, float]]]:
+    """Columns table by table: all in one, or if those are too many for a terminal,
+    only such in one that have the same figures."""
+    if len(columns) <= COLUMN_COUNT_MAX:
+        return [columns]
+    tables: dict[frozenset[str], dict[str, dict[str, float]]] = {}
+    for name, column in columns.items():
+        tables.setdefault(frozenset(column), {})[name] = column
+    return [*tables.values()]
+
+
+def _table(title: str, columns: dict[str, dict[str, float]]) -> Table:
+    table = Table(title=title or None, title_justify="left")
     table.add_column("figure")
     for name in columns:
         table.add_column(name, justify="right")
     rows = dict.fromkeys(row for column in columns.values() for row in column)
     for row in rows:
         table.add_row(row, *(_cell(column.get(row)) for column in columns.values()))
-    console.print(table)
-    shown = ", ".join(f"{key}={value}" for key, value in result.settings.items())
-    console.print(f"[dim]settings: {shown}[/]", highlight=False)
+    return table
 
 
 def _flat(part: Mapping[str, Any]) -> dict[str, float]:

@@ -7,6 +7,8 @@ LoadtestError
 │   ├── OutcomeUnknown  sent, but the answer never came: anything may have
 │   └── BadResponse     the answer is not HTTP as this client reads it
 ├── RequestFailed       an answer of another status than the caller needs
+├── NotEnoughRoom       the disk is too small for what the bench will write
+├── PostgresUnavailable there is no PostgreSQL to compare with
 ├── UnknownBench        no benchmark has this name
 └── BadSetting          a benchmark does not know this setting or its value
 """
@@ -62,6 +64,34 @@ class RequestFailed(LoadtestError):
 
     def __str__(self) -> str:
         return f"{self.what}: status {self.status}, {self.body[:400]!r}"
+
+
+class NotEnoughRoom(LoadtestError):
+    """Nothing was started: the folder's disk has not the bytes that are needed."""
+
+    def __init__(self, folder: str, needed: int, free: int) -> None:
+        super().__init__(folder, needed, free)
+        self.folder = folder
+        self.needed = needed
+        self.free = free
+
+    def __str__(self) -> str:
+        return (
+            f"this needs about {self.needed / 1e9:.1f} GB in {self.folder}, where "
+            f"{self.free / 1e9:.1f} GB are free; give another folder=, or a "
+            "smaller count="
+        )
+
+
+class PostgresUnavailable(LoadtestError):
+    """It is not there and cannot be installed, or it does not start."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"no PostgreSQL: {self.reason}"
 
 
 class UnknownBench(LoadtestError):

@@ -40,6 +40,13 @@ def _rows(line: str) -> Iterator[str]:
             begins = {key: part[f"begin_{key}"] for key in TIMES}
             yield f"| - until it has begun | | {_times(begins)} | | | | |"
         return
+    if "pending" in result.parts:
+        yield _pending_row(name, shown)
+        return
+    if "single" in result.parts:
+        for part_name, part in result.parts.items():
+            yield _row(f"{name} {part_name}", part)
+        return
     if "open" in result.parts:
         yield _open_row(name, result.parts["open"])
         return
@@ -48,6 +55,9 @@ def _rows(line: str) -> Iterator[str]:
     arrival = result.parts.get("arrival - deliver_at")
     if arrival is not None:
         yield f"| - until it arrives | | {_times(arrival)} | | | | |"
+    for part_name, part in result.parts.items():
+        if part_name.startswith("side topic"):
+            yield f"| - {part_name} | | {_times(part)} | | | | |"
 
 
 def _row(name: str, figures: dict[str, Any]) -> str:
@@ -56,7 +66,6 @@ def _row(name: str, figures: dict[str, Any]) -> str:
     if (check_backs := figures.get("check_backs")) is not None:
         besides.append(f"{check_backs:,} check-backs")
     beside = ", ".join(besides)
-    broken = ("early", "lost", "duplicates", "failed")
     return " | ".join(
         (
             f"| {name}",
@@ -65,9 +74,40 @@ def _row(name: str, figures: dict[str, Any]) -> str:
             f"{figures['server_cpu_us_per_message']:.1f}",
             f"{figures['rss_mb']:.0f} ({figures['anonymous_mb']:.0f} anonymous)",
             beside.replace("_", " "),
-            f"{sum(figures.get(one) or 0 for one in broken)} |",
+            f"{_broken(figures)} |",
         )
     )
+
+
+def _pending_row(name: str, shown: dict[str, Any]) -> str:
+    parts: dict[str, dict[str, Any]] = shown["parts"]
+    figures = parts["pending"]
+    share = parts.get("chronos", {}).get("pss_mb")
+    memory = f"{figures['pss_mb']:.0f} PSS"
+    besides = [
+        f"last tenth {figures.get('last_of_first_tenth', 1):.2g} of the first",
+        f"ready {figures['ready_after_sigterm_s']:.1f} s after SIGTERM",
+        f"{figures['ready_after_sigkill_s']:.1f} s after SIGKILL",
+    ]
+    for one in ("get", "list", "cancel"):
+        p50, p99 = parts[one]["p50_ms"], parts[one]["p99_ms"]
+        besides.append(f"{one} {p50:.2g} / {p99:.2g} ms")
+    return " | ".join(
+        (
+            f"| {name} {figures['pending_count']:,}",
+            f"{shown['rate_per_s']:,.0f}",
+            _times(shown),
+            f"{shown['server_cpu_us_per_message']:.1f}",
+            memory if share is None else f"{memory} ({share:.0f} Delay Server)",
+            ", ".join(besides),
+            f"{_broken(shown)} |",
+        )
+    )
+
+
+def _broken(figures: dict[str, Any]) -> int:
+    names = ("early", "lost", "duplicates", "failed")
+    return sum(figures.get(name) or 0 for name in names)
 
 
 def _open_row(name: str, figures: dict[str, Any]) -> str:
@@ -90,7 +130,7 @@ def _open_row(name: str, figures: dict[str, Any]) -> str:
 
 
 def _times(figures: dict[str, Any]) -> str:
-    return " / ".join(f"{figures[name]:.3g}" for name in TIMES)
+    return " / ".join(f"{figures[name]:.3g}" for name in TIMES if name in figures)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,15 @@ class Latency:
     max_ms: float
     count: int
 
+    def shown(self, prefix: str = "") -> dict[str, float]:
+        """The percentiles by name, to a microsecond."""
+        return {
+            f"{prefix}p50_ms": round(self.p50_ms, 3),
+            f"{prefix}p99_ms": round(self.p99_ms, 3),
+            f"{prefix}p999_ms": round(self.p999_ms, 3),
+            f"{prefix}max_ms": round(self.max_ms, 3),
+        }
+
 
 def summarise(values_ms: Iterable[float]) -> Latency:
     """The nearest-rank percentiles: each one is a value that did occur."""

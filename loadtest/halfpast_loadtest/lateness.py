@@ -17,9 +17,10 @@ from halfpast_loadtest.bench_result import BenchResult, settings_of, with_latenc
 from halfpast_loadtest.errors import RequestFailed
 from halfpast_loadtest.event_request import batch_body, event_body
 from halfpast_loadtest.http_wire import WireClient
-from halfpast_loadtest.latency import Latency, summarise
+from halfpast_loadtest.latency import summarise
 from halfpast_loadtest.long_poller import Arrival, LongPoller, PopPoller, PullPoller
 from halfpast_loadtest.message import Message, now_ms, parse_popped, parse_pulled
+from halfpast_loadtest.postgres_baseline import postgres_table, take_due
 from halfpast_loadtest.process_tree import TreeUsage
 from halfpast_loadtest.request_set import bodies, created_in_batch
 from halfpast_loadtest.server_process import ServerProcess
@@ -28,6 +29,7 @@ NAME = "lateness"
 TOPIC = "bench-lateness"
 QUEUE_COUNT = 4
 GRACE_S = 10.0
+POLLER_COUNT = 1  # of PostgreSQL: on two cores a second one makes it later
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class LatenessSettings:
     mode: str = "dev"
     folder: str = ""
     baseline: int = 1
+    postgres: int = 1  # 0 leaves out the table in PostgreSQL
 
 
 DEFAULTS = LatenessSettings()
@@ -74,6 +77,8 @@ async def measure(settings: LatenessSettings) -> BenchResult:
         server = ServerProcess(Path(folder) / "data", mode=settings.mode)
         async with server.running():
             await _run(server, settings, result)
+    if settings.baseline and settings.postgres:
+        await _add_postgres(settings, result)
     return result
 
 
@@ -120,6 +125,24 @@ def look(arrivals: Sequence[Arrival], consumer: str) -> _Seen:
             seen.messages.append(message)
             seen.arrived_late_ms.append(at_ns / 1e6 - message.due_ms)
     return seen
+
+
+async def _add_postgres(settings: LatenessSettings, result: BenchResult) -> None:
+    """The same rows in a table, until a poller has them."""
+    with postgres_table(settings.folder, result) as server:
+        if server is None:
+            return
+        offsets = due_times(0, settings)
+        taken, _ = await take_due(server, offsets, settings.body_bytes, POLLER_COUNT)
+    theirs = summarise(taken.late_ms).shown("postgres_")
+    ours = result.parts["arrival - deliver_at"]
+    result.baseline |= theirs | {"postgres_lost": len(offsets) - len(taken.late_ms)}
+    result.ratio |= {
+        f"of_postgres_{name}": round(
+            ours[f"{name}_ms"] / theirs[f"postgres_{name}_ms"], 2
+        )
+        for name in ("p50", "p99", "p999")
+    }
 
 
 async def _schedule(
@@ -173,8 +196,8 @@ def _report(
     if len(moments) > 1 and moments[-1] > moments[0]:
         result.rate_per_s = round(len(moments) / (moments[-1] - moments[0]) * 1000, 1)
     result.parts = {
-        "stored_at - deliver_at": _shown(stored),
-        "arrival - deliver_at": _shown(arrived),
+        "stored_at - deliver_at": {**stored.shown()},
+        "arrival - deliver_at": {**arrived.shown()},
     }
     if floor := result.baseline:
         result.ratio = {
@@ -183,13 +206,6 @@ def _report(
         }
         result.baseline = {key: round(ms, 3) for key, ms in floor.items()}
     assert all(before <= after for before, after in pairwise(dues))
-
-
-def _shown(latency: Latency) -> dict[str, float]:
-    holder = BenchResult(bench="", settings={})
-    with_latency(holder, latency)
-    names = ("p50_ms", "p99_ms", "p999_ms", "max_ms")
-    return {name: getattr(holder, name) for name in names}
 
 
 def _report_usage(

@@ -2,20 +2,21 @@
 
 from halfpast_loadtest.batch_formats import measure_formats
 from halfpast_loadtest.bench_result import BenchResult
+from halfpast_loadtest.postgres_baseline import add_insert_rate
 from halfpast_loadtest.request_set import (
     batch_requests,
     bodies,
     created_in_batch,
     far_ahead,
 )
-from halfpast_loadtest.write_bench import Load, WriteSettings
+from halfpast_loadtest.write_bench import Load, ScheduleSettings
 
 NAME = "schedule-batch"
 TOPIC = "bench-schedule"
-DEFAULTS = WriteSettings(callers=4, events_per_request=500)
+DEFAULTS = ScheduleSettings(callers=4, events_per_request=500)
 
 
-async def measure(settings: WriteSettings) -> BenchResult:
+async def measure(settings: ScheduleSettings) -> BenchResult:
     """Rate, latency and CPU of scheduling in batches, in both formats."""
 
     def load_of(packed: bool) -> Load:
@@ -30,4 +31,7 @@ async def measure(settings: WriteSettings) -> BenchResult:
             scheduled=True,
         )
 
-    return await measure_formats(NAME, settings, load_of)
+    result = await measure_formats(NAME, settings, load_of)
+    if settings.baseline and settings.postgres:
+        await add_insert_rate(result, settings, tuple(result.parts))
+    return result

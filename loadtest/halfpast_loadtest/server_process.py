@@ -177,13 +177,17 @@ class ServerProcess:
 
     def usage_by_service(self) -> dict[str, TreeUsage]:
         """The same for each process by itself, under the name of its command."""
+        return {name: usage_of([pid]) for name, pid in self.processes().items()}
+
+    def processes(self) -> dict[str, int]:
+        """The id of every process, under the name of its command, parents first."""
         if self._process is None:
             return {}
-        found: dict[str, TreeUsage] = {}
+        found: dict[str, int] = {}
         for pid in tree_of(self._process.pid):
             words = command_line(pid)
             named = next((word for word in words if word in SERVICES), str(pid))
-            found[named] = usage_of([pid])
+            found[named] = pid
         return found
 
     def log_tail(self, line_count: int = 30) -> str:

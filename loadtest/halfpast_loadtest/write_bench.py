@@ -44,6 +44,13 @@ class WriteSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSettings(WriteSettings):
+    """`postgres=0` leaves out the table in PostgreSQL."""
+
+    postgres: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """What the callers send. `scheduled`: due long after the run, none may appear."""
 

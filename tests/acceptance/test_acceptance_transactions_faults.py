@@ -161,7 +161,7 @@ async def test_an_index_that_fails_ends_dev_and_the_next_start_has_it_all(
         server = both.server
         await both.grown_to(60)
         disk.cut_power()
-        assert await server.wait_end(30) > 0, server.log
+        assert await server.wait_end(30) == os.EX_IOERR, server.log
         [error] = server.errors
         assert EIO_TEXT in error, error
         disk.unmount()
@@ -185,6 +185,7 @@ async def test_an_index_that_fails_for_good_ends_up_and_says_why(
         [error] = server.errors
         assert "txn does not start" in error
         assert EIO_TEXT in server.stdout
+        assert f"txn     | ended with status {os.EX_IOERR}" in server.stdout
         assert "Traceback" not in server.log
         disk.unmount()
         disk.mount()

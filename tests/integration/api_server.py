@@ -18,10 +18,13 @@ from yarl import URL
 
 from halfpast_api.app import RunningApi, start_api
 from halfpast_api.config import ApiConfig
+from halfpast_api.delay.topic_controls import CachedTopicControls
+from halfpast_api.metadata.cache import CacheConfig, MetadataCache
 from halfpast_api.metadata.store import MetadataStore
 from halfpast_chronos.config import ChronosConfig
 from halfpast_chronos.delay_server import DelayServer
 from halfpast_chronos.service import DelayService
+from halfpast_chronos.topic_controls import TopicControls
 from halfpast_core_store.broker import Broker
 from halfpast_core_store.config import LogConfig, StoreConfig
 from halfpast_core_store.service import BrokerService
@@ -177,12 +180,16 @@ class NoEndpoints:
 @asynccontextmanager
 async def real_services(
     folder: Path,
+    controls: TopicControls | None = None,
+    chronos: ChronosConfig | None = None,
 ) -> AsyncGenerator[tuple[BrokerService, DelayService, TransactionService]]:
     """A broker, a Delay Server and a transaction service on a data folder."""
     async with AsyncExitStack() as stack:
         broker = await BrokerService.open(folder, SMALL_STORE)
         stack.push_async_callback(broker.close)
-        delay = await DelayService.open(folder, broker, ChronosConfig())
+        delay = await DelayService.open(
+            folder, broker, chronos or ChronosConfig(), controls
+        )
         stack.push_async_callback(delay.close)
         transport = HttpCheckTransport(AllowList.parse(""))
         transactions = await TransactionService.open(
@@ -202,3 +209,19 @@ async def running_api(
         serve(*services, folder, config) as api,
     ):
         yield api
+
+
+@asynccontextmanager
+async def controlled_api(folder: Path, chronos: ChronosConfig) -> AsyncGenerator[Api]:
+    """Everything, in this process, where the Delay Server heeds the topics' settings
+    as it does in a process of its own."""
+    async with AsyncExitStack() as stack:
+        metadata = await MetadataStore.open(f"sqlite:///{folder}/metadata.sqlite")
+        stack.push_async_callback(metadata.close)
+        cache = MetadataCache(metadata, CacheConfig(refresh_s=0.05))
+        await cache.start()
+        stack.push_async_callback(cache.stop)
+        services = await stack.enter_async_context(
+            real_services(folder, CachedTopicControls(cache), chronos)
+        )
+        yield await stack.enter_async_context(serve(*services, folder))

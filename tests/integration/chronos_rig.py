@@ -12,6 +12,7 @@ from halfpast_chronos.config import ChronosConfig
 from halfpast_chronos.delay_rpc import DelayClient, serve_delay
 from halfpast_chronos.delay_server import DelayServer
 from halfpast_chronos.service import DelayService
+from halfpast_chronos.topic_controls import TopicControls
 from halfpast_core_store.broker import (
     Append,
     Broker,
@@ -68,6 +69,8 @@ class DelayRig:
     def __init__(self, folder: Path, over_socket: bool) -> None:
         self.folder = folder
         self.over_socket = over_socket
+        self.config = CHRONOS
+        self.controls: TopicControls | None = None
         self._broker_server: Server | None = None
         self._broker_client: BrokerClient | None = None
         self._delay_server: Server | None = None
@@ -94,7 +97,7 @@ class DelayRig:
 
     async def open_delay(self, broker: Broker | None = None) -> None:
         self.service = await DelayService.open(
-            self.folder / "data", broker or self.broker, CHRONOS
+            self.folder / "data", broker or self.broker, self.config, self.controls
         )
         if not self.over_socket:
             self.delay = self.service
@@ -187,8 +190,14 @@ class DelayRig:
 
 
 @asynccontextmanager
-async def open_rig(folder: Path, over_socket: bool) -> AsyncGenerator[DelayRig, None]:
+async def open_rig(
+    folder: Path,
+    over_socket: bool,
+    controls: TopicControls | None = None,
+    config: ChronosConfig = CHRONOS,
+) -> AsyncGenerator[DelayRig, None]:
     rig = DelayRig(folder, over_socket)
+    rig.controls, rig.config = controls, config
     await rig.open_broker()
     await rig.open_delay()
     try:

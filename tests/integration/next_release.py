@@ -17,12 +17,12 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9999"
-down_revision = "0002"
+down_revision = "0003"
 
 
 def upgrade() -> None:
     op.create_table("halfpast_next", sa.Column("id", sa.Integer()))
-    op.add_column("halfpast_topics", sa.Column("paused", sa.Boolean()))
+    op.add_column("halfpast_topics", sa.Column("shard", sa.Integer()))
 '''
 
 
@@ -30,7 +30,7 @@ def upgrade() -> None:
 def last_scripts(tmp_path: Path) -> Path:
     """The scripts of the release before, which has one revision less."""
     folder = _copy(tmp_path / "last")
-    (folder / "versions" / "0002_producer_groups.py").unlink()
+    (folder / "versions" / "0003_topics_control_their_release.py").unlink()
     return folder
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ pytest_plugins = [
     "tests.integration.postgres_server",
 ]
 
-HEAD = "0002"
+HEAD = "0003"
 TABLES = {
     "halfpast_changes",
     "halfpast_groups",
@@ -69,14 +70,18 @@ def test_from_empty_and_again(
 @pytest.mark.asyncio
 async def test_from_the_last_release(database_url: str, last_scripts: Path) -> None:
     """What was there stays, and whoever still runs that release goes on writing."""
-    assert migrate(database_url, scripts=last_scripts) == "0001"
-    assert _tables(database_url) == TABLES - {"halfpast_producer_groups"}
+    assert migrate(database_url, scripts=last_scripts) == "0002"
+    assert _tables(database_url) == TABLES
     _put_as_the_last_release(database_url, "before", 1)
     assert migrate(database_url) == HEAD
     assert _tables(database_url) == TABLES
     store = await MetadataStore.open(database_url)
     before = await store.changes()
     assert (before.version, list(before.topics)) == (1, ["before"])
+    known = before.topics["before"]
+    assert known is not None
+    assert (known.paused, known.accepting) == (False, True)
+    assert (known.release_rate_per_s, known.max_pending) == (0, 0)
     _put_as_the_last_release(database_url, "after", 2)
     after = await store.changes(before.version)
     assert (after.version, list(after.topics)) == (2, ["after"])
@@ -85,6 +90,8 @@ async def test_from_the_last_release(database_url: str, last_scripts: Path) -> N
     _put_as_the_last_release(database_url, "last", 4)
     assert list((await store.changes(3)).topics) == ["last"]
     assert await store.producer_group("shop") == shop.entry
+    paused = replace(known, paused=True)
+    assert (await store.put_topic("before", paused)).entry.settings == paused
     await store.close()
 
 

@@ -220,3 +220,73 @@ def test_the_command_starts_without_heavy_modules() -> None:
         [PROGRAM[0], "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() in ("[]", "['asyncio']"), done.stdout
+
+
+def test_many_events_are_changed_by_filter(suite: Suite, topic: str) -> None:
+    for n in range(6):
+        words = ("--delay", "2h", "--tag", "even" if n % 2 == 0 else "odd")
+        answer(suite, "publish", topic, str(n), *words)
+    counted = answer(suite, "cancel", "--topic", topic, "--dry-run")
+    assert (counted["matched"], counted["changed"]) == (6, 0)
+    cancelled = answer(
+        suite, "cancel", "--topic", topic, "--tag", "even", "--all", "--no-wait"
+    )
+    until(lambda: operation_of(suite, cancelled)["state"] == "done")
+    assert operation_of(suite, cancelled)["changed"] == 3
+    moved = answer(suite, "reschedule", "--topic", topic, "--shift", "-30m", "--all")
+    assert (moved["changed"], moved["shift_ms"]) == (3, -1_800_000)
+    late = halfpast("operation", "cancel", moved["id"], "--server", suite.address)
+    assert late.returncode == 1
+    assert "ended already" in late.stderr
+    shown = halfpast("operation", "list", "--server", suite.address).stdout
+    assert moved["id"] in shown
+    assert "reschedule" in shown
+    shown = halfpast("operation", "show", moved["id"], "--server", suite.address).stdout
+    assert re.search(r"changed\s+3", shown)
+    listed = halfpast("list", "--topic", topic, "--data", "--server", suite.address)
+    assert listed.stdout.count(topic) == 3
+
+
+def operation_of(suite: Suite, begun: Any) -> Any:
+    return answer(suite, "operation", "show", begun["id"])
+
+
+def test_what_is_coming_is_shown_as_a_histogram(suite: Suite, topic: str) -> None:
+    for delay in ("10m", "10m", "20m"):
+        answer(suite, "publish", topic, "1", "--delay", delay)
+    found = answer(suite, "due", topic)
+    assert (found["pending"], found["count"], found["exact"]) == (3, 3, True)
+    shown = halfpast("due", topic, "--server", suite.address).stdout
+    assert f"3 pending in topic {topic}" in shown
+    assert "3 due from" in shown
+    assert sum(line.count("█") > 0 or "#" in line for line in shown.splitlines()) >= 2
+    everything = halfpast("due", "--resolution", "1d", "--server", suite.address)
+    assert "in all topics" in everything.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cancel",),
+        ("cancel", "--topic", "t"),
+        ("cancel", NOBODY, "--all"),
+        ("cancel", NOBODY, "--topic", "t"),
+        ("reschedule", NOBODY, "--shift", "1h"),
+        ("reschedule", "--topic", "t", "--all"),
+        ("reschedule", "--topic", "t", "--all", "--shift", "soon"),
+        ("reschedule", "--topic", "t", "--all", "--delay", "1h", "--at", "x"),
+        ("cancel", "--due-after", "soon", "--dry-run"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(suite: Suite, words: tuple[str, ...]) -> None:
+    done = halfpast(*words, "--server", suite.address)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr
+
+
+def test_everything_is_changed_only_if_somebody_says_yes(suite: Suite) -> None:
+    done = CliRunner().invoke(
+        app, ("cancel", "--all", "--server", suite.address), input="n\n"
+    )
+    assert done.exit_code == 1
+    assert "nobody said yes" in done.stderr

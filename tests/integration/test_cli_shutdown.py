@@ -15,7 +15,7 @@ PROGRAM = textwrap.dedent(
     """
     import asyncio, sys
     from halfpast_api.shutdown import serve_until_asked
-    from halfpast_core_store.errors import StoreFailed
+    from halfpast_core_store.errors import IndexFailed, StoreFailed
 
     async def close(name):
         print("closed", name, flush=True)
@@ -28,6 +28,8 @@ PROGRAM = textwrap.dedent(
         failed = asyncio.get_running_loop().create_future()
         if "fail" in sys.argv:
             failed.set_exception(StoreFailed("fdatasync: EIO"))
+        if "index" in sys.argv:
+            failed.set_exception(IndexFailed("d/txn", "IO error: EIO"))
         if "break" in sys.argv:
             failed.set_exception(RuntimeError("a bug"))
         return [failed]
@@ -76,7 +78,11 @@ def test_asked_twice_it_ends_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("word", "code", "text"),
-    [("fail", os.EX_IOERR, "fdatasync: EIO"), ("break", 1, "a bug")],
+    [
+        ("fail", os.EX_IOERR, "fdatasync: EIO"),
+        ("index", os.EX_IOERR, "the index d/txn has failed"),
+        ("break", 1, "a bug"),
+    ],
 )
 def test_a_failed_part_ends_the_process(word: str, code: int, text: str) -> None:
     process = start(word)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import uuid_utils
-from tests.integration.chronos_rig import STORE
 
 from halfpast_core_store.broker import (
     Append,
@@ -20,6 +19,7 @@ from halfpast_core_store.broker import (
     TopicInfo,
 )
 from halfpast_core_store.broker_rpc import BrokerClient, serve_broker
+from halfpast_core_store.config import LogConfig, StoreConfig
 from halfpast_core_store.record import (
     Family,
     Record,
@@ -54,6 +54,11 @@ from halfpast_txn.transport import Verdict
 from halfpast_txn.txn_rpc import TransactionsClient, serve_transactions
 
 MIB = 1024 * 1024
+STORE = StoreConfig(
+    log=LogConfig(segment_size=16 * MIB, frame_size_max=8 * MIB, reserve_size=MIB // 4),
+    index_write_buffer=MIB,
+    index_cache=MIB,
+)
 TXN = TxnConfig(index_write_buffer=MIB, index_cache=MIB, index_flush_ms=500)
 GROUP = "orders"
 COMMITTED = TransactionState.COMMITTED

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from halfpast_chronos import keys
 from halfpast_chronos.config import ChronosConfig
 from halfpast_chronos.core import DelayCore, Firing
 from halfpast_chronos.decisions import Busy, Command
 from halfpast_chronos.event_state import StoredEvent
+from halfpast_chronos.topic_controls import OPEN, TopicControl
 from halfpast_core_store.broker import Append, FollowedFrame
 from halfpast_core_store.errors import TooEarly
 from halfpast_core_store.memory_index import MemoryIndex
@@ -75,15 +77,25 @@ def own_record(number: int, due_ms: int, key: bytes, **fields: Any) -> bytes:
 
 
 class Line:
-    """Appends are durable at once, but applied only by `follow`."""
+    """Appends are durable at once, but applied only by `follow`.
 
-    def __init__(self, **config: int) -> None:
+    With `is_controlled`, topics are told about when the core meets them.
+    """
+
+    def __init__(self, *, is_controlled: int = False, **config: int) -> None:
         self.clock = HandClock()
         self.config = ChronosConfig(**config)
         self.index = MemoryIndex()
         self.frames: list[FollowedFrame] = []
         self.arrivals: list[Arrival] = []
-        self.core = DelayCore(self.index, self.clock, self.config)
+        self.is_controlled = bool(is_controlled)
+        self.controls: dict[int, TopicControl] = {}
+        self.core = self._new_core()
+
+    def _new_core(self) -> DelayCore:
+        return DelayCore(
+            self.index, self.clock, self.config, is_controlled=self.is_controlled
+        )
 
     @property
     def now_ms(self) -> int:
@@ -131,7 +143,22 @@ class Line:
     def follow(self) -> list[bytes]:
         """Apply what is durable; gives the claims that this released."""
         first = self.core.position // FRAME_LENGTH
-        return self.core.apply(self.frames[first:], self.log_end)
+        released = self.core.apply(self.frames[first:], self.log_end)
+        self.meet()
+        return released
+
+    def meet(self) -> None:
+        """Tell the core about the topics that it has met."""
+        strangers = self.core.horizon.strangers
+        topics = [keys.timer_topic(prefix) for prefix in strangers]
+        strangers.clear()
+        for topic in topics:
+            self.core.control(topic, self.controls.get(topic, OPEN))
+
+    def control(self, topic: int = TOPIC, **fields: Any) -> None:
+        """From now on this topic is released so."""
+        self.controls[topic] = TopicControl(**fields)
+        self.core.control(topic, self.controls[topic])
 
     # --- the service's part -----------------------------------------------------
 
@@ -173,7 +200,7 @@ class Line:
     def crash(self, kept: int) -> None:
         """Lose all but `kept` of the batches since the last flush, start anew."""
         self.index = self.index.crash(kept)
-        self.core = DelayCore(self.index, self.clock, self.config)
+        self.core = self._new_core()
         self.follow()
 
     def event(self, number: int) -> StoredEvent:

@@ -130,7 +130,7 @@ def test_every_torn_file_is_refused(tmp_path: Path) -> None:
 
 def test_other_releases_can_be_read(tmp_path: Path) -> None:
     """A field we do not know is skipped, one they did not know has its default."""
-    topics = {"orders": {"queues": 9, "paused": True}}
+    topics = {"orders": {"queues": 9, "sharded": True}}
     loaded = snapshot.load(_saved(tmp_path, {"topics": topics, "new": 1}), SOURCE)
     assert loaded == SAVED
 

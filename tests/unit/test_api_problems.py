@@ -24,6 +24,7 @@ from halfpast_core_store import errors as core_errors
 from halfpast_core_store.errors import (
     CoreError,
     IdempotencyConflict,
+    IndexFailed,
     OffsetOutOfRange,
     Overloaded,
     RequestTooLarge,
@@ -41,6 +42,7 @@ from halfpast_txn import errors as txn_errors
         (Overloaded("send", 2500), 503, "overloaded", "3"),
         (StoreFull(100), 507, "store_full", None),
         (StoreFailed("fsync"), 503, "store_failed", "1"),
+        (IndexFailed("txn", "IO error"), 503, "store_failed", "1"),
         (RequestTooLarge(10, 5), 413, "request_too_large", None),
         (UnknownTopic("a"), 404, "unknown_topic", None),
         (OffsetOutOfRange(9, 0, 5), 422, "offset_out_of_range", None),
@@ -135,7 +137,7 @@ def test_statuses_and_titles_are_as_promised() -> None:
         assert 400 <= kind.status < 600, code
         assert kind.title
         assert not kind.title.endswith("."), code
-        assert kind.retryable == (kind.status in (408, 503, 507)), code
+        assert kind.retryable == (kind.status in (408, 429, 503, 507)), code
 
 
 def test_a_refusal_can_be_moved_under_a_pointer() -> None:

@@ -1,7 +1,9 @@
 """Finished events can be looked up for a while, and are then forgotten."""
 
+import pytest
 from tests.unit.chronos_line import START_MS, TOPIC, Line, event_id, own_record
 
+from halfpast_chronos import history
 from halfpast_chronos.decisions import decide_cancel, decide_replace
 from halfpast_chronos.delay_server import Cancel, EventState, Replace
 
@@ -90,3 +92,71 @@ def test_a_clock_before_the_history_forgets_nothing() -> None:
     line.fire_all()
     assert not line.core.forget(10)
     assert line.event(1).state == EventState.DELIVERED
+
+
+def count_all(line: Line) -> None:
+    while line.core.history.step():
+        pass
+
+
+def test_the_oldest_go_first_when_there_are_too_many() -> None:
+    line = Line(history_count_max=10)
+    for number in range(25):
+        line.schedule(number, START_MS + number)
+        line.clock.advance(1)
+        line.fire_all()
+    assert forget_all(line, 4) == 4
+    assert known(line, *range(25)) == [False] * 15 + [True] * 10
+    assert line.core.history.count == 10
+
+
+def test_the_count_survives_a_clean_end() -> None:
+    line = Line(history_count_max=3)
+    for number in range(5):
+        line.schedule(number, START_MS)
+    line.fire_all()
+    line.core.save_position()
+    line.index.flush()
+    line.crash(0)
+    assert line.core.history.is_exact
+    assert line.core.history.count == 5
+    forget_all(line)
+    assert line.core.history.count == 3
+
+
+def test_after_a_crash_they_are_counted_again_before_any_is_too_many() -> None:
+    line = Line(history_count_max=20)
+    for number in range(30):
+        line.schedule(number, START_MS + number)
+    line.core.save_position()
+    line.index.flush()
+    line.clock.advance(30)
+    line.fire_all()
+    line.crash(line.index.batches_at_risk)
+    assert not line.core.history.is_exact
+    forget_all(line)
+    assert all(known(line, *range(30)))
+    count_all(line)
+    assert line.core.history.count == 30
+    forget_all(line)
+    assert line.core.history.count == len(line.index.scan(b"F", b"G", 100)) == 20
+
+
+def test_what_changes_while_they_are_counted_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(history, "SLICE_COUNT", 3)
+    line = Line()
+    for number in range(20):
+        line.schedule(number, START_MS + number)
+    line.core.save_position()
+    line.index.flush()
+    line.clock.advance(10)
+    line.fire_all()
+    line.crash(line.index.batches_at_risk)
+    while line.core.history.step():
+        line.clock.advance(1)
+        line.fire_all()
+    line.clock.advance(20)
+    line.fire_all()
+    assert line.core.history.count == len(line.index.scan(b"F", b"G", 100)) == 20

@@ -7,6 +7,8 @@ from halfpast_chronos import listing
 from halfpast_chronos.decisions import decide_cancel
 from halfpast_chronos.delay_server import Cancel, Event, EventState, ListEvents
 from halfpast_chronos.listing import list_events
+from halfpast_chronos.operation_errors import InvalidPageToken
+from halfpast_chronos.topic_controls import TopicControl
 
 
 def pages(line: Line, request: ListEvents) -> list[list[Event]]:
@@ -50,7 +52,8 @@ def test_pages_of_any_size_tell_the_same(line: Line, limit: int) -> None:
 
 def test_filters(line: Line) -> None:
     assert numbers(line, topic_id=TOPIC + 1) == list(range(1, 30, 3))
-    assert numbers(line, key=b"key-2") == list(range(2, 30, 4))
+    assert sorted(numbers(line, key=b"key-2")) == list(range(2, 30, 4))
+    assert len(numbers(line, key=b"key-2", limit=1)) == 7
     assert numbers(line, tag=b"odd") == list(range(1, 30, 2))
     assert numbers(line, topic_id=TOPIC, key=b"key-0") == [0, 12, 24]
     assert numbers(line, topic_id=TOPIC, key=b"key-0", tag=b"odd") == []
@@ -132,8 +135,10 @@ def test_a_page_is_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert numbers(line) == list(range(10))
 
 
-def test_steps_are_small(line: Line) -> None:
+def test_steps_are_small(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "STEP_COUNT", 25)
     made = listing.Listing(line.core, ListEvents())
+    assert made.step()  # reads the first of each topic
     assert made.step()
     assert len(made.page().events) == listing.STEP_COUNT
     assert not made.step()
@@ -153,3 +158,73 @@ def test_what_changes_between_pages_disturbs_no_other_event(line: Line) -> None:
 def test_nothing_to_list() -> None:
     assert numbers(Line()) == []
     assert numbers(Line(), state=EventState.CANCELLED) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ListEvents(),
+        ListEvents(key=b"key-1"),
+        ListEvents(state=EventState.DELIVERED),
+        ListEvents(state=EventState.DEAD),
+    ],
+)
+def test_a_token_goes_on_with_its_own_list_only(line: Line, other: ListEvents) -> None:
+    line.clock.advance(100)
+    line.fire_all()
+    tokens = {
+        list_events(line.core, ListEvents(limit=1)).next_token,
+        list_events(line.core, ListEvents(limit=1, key=b"key-1")).next_token,
+        list_events(
+            line.core, ListEvents(limit=1, state=EventState.DELIVERED)
+        ).next_token,
+        b"p",
+        b"x" * 25,
+    }
+    refused = 0
+    for token in tokens:
+        other.after = token
+        try:
+            list_events(line.core, other)
+        except InvalidPageToken:
+            refused += 1
+    assert refused >= 4
+
+
+def test_a_page_looks_at_a_bounded_number_of_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listing, "SCAN_SIZE_MAX", 10_000)
+    monkeypatch.setattr(listing, "STEP_COUNT", 4)
+    line = Line()
+    for number in range(40):
+        line.schedule(number, START_MS + number, body=bytes(1000))
+    request = ListEvents(tag=b"none")
+    assert len(pages(line, request)) == 4
+
+
+@pytest.mark.parametrize("topics", [1, 3, 40])
+def test_topics_are_merged_by_due_time(topics: int) -> None:
+    line = Line()
+    for n in range(120):
+        due_ms = START_MS + (n * 37 % 120)
+        line.schedule(n, due_ms, topic_id=TOPIC + n % topics)
+    found = numbers(line, limit=7)
+    assert [line.event(n).due_ms for n in found] == sorted(
+        line.event(n).due_ms for n in range(120)
+    )
+    assert sorted(found) == list(range(120))
+
+
+def test_dead_events_bring_their_record(line: Line) -> None:
+    line.core.control(TOPIC, TopicControl(closed="topic_closed"))
+    while not numbers(line, state=EventState.DEAD):
+        line.clock.advance(400_000)
+        line.fire_all()
+    dead = numbers(line, state=EventState.DEAD, limit=3)
+    assert sorted(dead) == list(range(0, 30, 3))
+    request = ListEvents(state=EventState.DEAD, key=b"key-0")
+    found = list_events(line.core, request).events
+    assert {number_of(event.event_id) for event in found} == {0, 12, 24}
+    assert all(event.record for event in found)
+    assert numbers(line, state=EventState.DEAD, topic_id=TOPIC + 1) == []

@@ -1,5 +1,7 @@
 """What doctor says of states that are rare in real life."""
 
+import pytest
+
 from halfpast_api.doctor import Finding, Level, findings_of, show_bytes
 from halfpast_core_store.folder import Manifest
 from halfpast_core_store.inspect import FolderReport, SegmentReport
@@ -95,6 +97,22 @@ def test_a_new_folder_has_no_transactions() -> None:
     folder = report()
     folder.holder = "process 7"
     assert "in use" in about("txn", folder, TxnReport()).text
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [("timers", "pending events"), ("txn", "open transactions"), ("index", "names")],
+)
+def test_an_index_that_is_gone_is_a_loss_once_the_log_was_cut(
+    name: str, lost: str
+) -> None:
+    folder = report()
+    folder.timers_applied = folder.index_applied = None
+    assert about(name, folder, TxnReport()).level is Level.OK
+    folder.log_start = 2048
+    found = about(name, folder, TxnReport())
+    assert (found.level, lost in found.text) == (Level.NOTE, True)
+    assert "from a backup" in found.advice
 
 
 def test_transactions_without_outcome_are_counted() -> None:

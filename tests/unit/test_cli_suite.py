@@ -52,7 +52,7 @@ def test_no_command_line_shows_a_password() -> None:
     found = services(PLACES, "127.0.0.1", 7080)
     assert not any("secret" in word for each in found for word in each.command)
     told = {each.name for each in found if "HALFPAST_METADATA" in each.environment}
-    assert told == {"txn", "api"}
+    assert told == {"chronos", "txn", "api"}
 
 
 def test_a_folder_in_use_is_told_before_anything_starts(

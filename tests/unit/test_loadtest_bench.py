@@ -1,14 +1,17 @@
 """The registry of benchmarks, their settings, and the form of their results."""
 
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from halfpast_loadtest import bench
 from halfpast_loadtest.bench_result import (
     BenchResult,
     figures,
     from_part,
+    print_table,
     to_line,
     with_latency,
 )
@@ -26,6 +29,9 @@ NAMES = {
     "schedule-single",
     "schedule-batch",
     "lateness",
+    "pending",
+    "burst",
+    "cancel",
     "produce-consume",
     "transactions",
     "transaction-lanes",
@@ -82,6 +88,34 @@ def test_a_result_is_one_json_object_on_one_line() -> None:
     assert "early" not in decoded  # does not apply, is left out
 
 
+def printed(result: BenchResult) -> str:
+    file = io.StringIO()
+    print_table(result, Console(width=200, file=file))
+    return file.getvalue()
+
+
+def test_a_few_parts_stand_side_by_side_with_what_is_missing_told() -> None:
+    result = BenchResult(bench="x", settings={"callers": 2}, notes=["without [it]"])
+    result.parts = {"json": {"rate_per_s": 1.0}, "msgpack": {"rate_per_s": 2.5}}
+    text = printed(result)
+    assert [line.split() for line in text.splitlines() if "rate_per_s" in line] == [
+        ["│", "rate_per_s", "│", "1", "│", "2.500", "│"]
+    ]
+    assert "without [it]" in text
+
+
+def test_many_parts_get_a_table_for_each_kind() -> None:
+    result = BenchResult(bench="x", settings={}, rate_per_s=5.0)
+    result.parts = {name: {"pss_mb": 1.0} for name in ("up", "broker", "api")}
+    result.parts |= {name: {"p50_ms": 2.0} for name in ("get", "list")}
+    rows = [line.split("│") for line in printed(result).splitlines() if "│" in line]
+    assert {row[1].strip(): len(row) - 3 for row in rows} == {
+        "rate_per_s": 1,
+        "pss_mb": 3,
+        "p50_ms": 2,
+    }
+
+
 def test_figures_of_a_part_stand_on_top() -> None:
     result = BenchResult(bench="x", settings={})
     result.parts["http"] = {"rate_per_s": 7.0, "check_backs": 0, "begin_p50_ms": 1.0}
@@ -91,13 +125,18 @@ def test_figures_of_a_part_stand_on_top() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "setting"), [("transactions", "through"), ("transaction-lanes", "ratio")]
+    ("name", "setting", "choice"),
+    [
+        ("transactions", "through", "both"),
+        ("transaction-lanes", "ratio", "both"),
+        ("burst", "consumers", "all"),
+    ],
 )
 def test_a_choice_that_there_is_not_is_refused(
-    name: str, setting: str, capsys: pytest.CaptureFixture[str]
+    name: str, setting: str, choice: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert bench.main([name, f"{setting}=smoke"]) == 2
-    assert "both" in capsys.readouterr().err
+    assert choice in capsys.readouterr().err
 
 
 def test_due_times_are_spread_evenly() -> None:

@@ -7,7 +7,9 @@ import pytest
 from halfpast_loadtest.errors import (
     BadSetting,
     LoadtestError,
+    NotEnoughRoom,
     OutcomeUnknown,
+    PostgresUnavailable,
     RequestFailed,
     ServerNotReady,
     UnknownBench,
@@ -20,6 +22,8 @@ from halfpast_loadtest.errors import (
         ServerNotReady("no answer", "Traceback"),
         OutcomeUnknown("connection lost"),
         RequestFailed("POST /v1", 422, b"{}"),
+        NotEnoughRoom("/tmp", 20_000_000_000, 5_000_000_000),
+        PostgresUnavailable("there is none"),
         UnknownBench("x", ("a", "b")),
         BadSetting("x", "1", ("a",)),
     ],

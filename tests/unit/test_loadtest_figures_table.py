@@ -77,3 +77,50 @@ def test_open_transactions_have_a_row_of_their_own() -> None:
         "| `transactions` open=1,000,000 | 40,000 begun |  |  | 410 (300 anonymous) "
         "| ready 2.5 s after SIGTERM, 3.5 s after SIGKILL, 1.5 s without any | 0 |"
     )
+
+
+def test_what_is_pending_has_a_row_of_its_own() -> None:
+    made = result("pending")
+    times = {"p50_ms": 0.5, "p99_ms": 2.0, "p999_ms": 3.0, "max_ms": 4.0}
+    made.parts = {
+        "pending": {
+            "pending_count": 1_000_000,
+            "pss_mb": 402.3,
+            "last_of_first_tenth": 0.81,
+            "ready_after_sigterm_s": 1.5,
+            "ready_after_sigkill_s": 1.8,
+        },
+        "chronos": {"pss_mb": 123.4},
+        "get": times,
+        "list": times,
+        "cancel": times,
+    }
+    row = table([to_line(made)]).splitlines()[-1]
+    assert row == (
+        "| `pending` 1,000,000 | 12,346 | 1 / 2 / 2 / 2 | 2.5 "
+        "| 402 PSS (123 Delay Server) | last tenth 0.81 of the first, "
+        "ready 1.5 s after SIGTERM, 1.8 s after SIGKILL, "
+        "get 0.5 / 2 ms, list 0.5 / 2 ms, "
+        "cancel 0.5 / 2 ms | 0 |"
+    )
+
+
+def test_the_topic_beside_a_burst_has_rows_of_its_own() -> None:
+    made = result("burst")
+    times = {"p50_ms": 0.0, "p99_ms": 2.0, "p999_ms": 3.0, "max_ms": 4.0}
+    made.parts = {"memory": {"pss_mb_max": 1.0}, "side topic meanwhile": times}
+    first, second = table([to_line(made)]).splitlines()[2:]
+    assert first.startswith("| `burst` | 12,346 |")
+    assert second == "| - side topic meanwhile | | 0 / 2 / 3 / 4 | | | | |"
+
+
+def test_cancels_of_both_kinds_are_rows() -> None:
+    made = result("cancel")
+    bulk = {"rate_per_s": 60_000.0, "rss_mb": 1.0, "anonymous_mb": 1.0}
+    bulk["server_cpu_us_per_message"] = 9.0
+    made.parts = {"single": figures(made), "bulk": bulk}
+    rows = table([to_line(made)]).splitlines()[2:]
+    assert [row.split(" | ")[:3] for row in rows] == [
+        ["| `cancel` single", "12,346", "1 / 2 / 2 / 2"],
+        ["| `cancel` bulk", "60,000", ""],
+    ]

@@ -1,7 +1,7 @@
 """Which check-backs are due, and what becomes of those that were not stored."""
 
 import pytest
-from tests.unit.chronos_line import START_MS
+from tests.unit.core_store_world import START_MS
 from tests.unit.txn_line import (
     COMMITTED,
     ROLLED_BACK,

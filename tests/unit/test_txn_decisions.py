@@ -1,7 +1,7 @@
 """Decisions about transactions, one by one, on the state as the log has it."""
 
 import pytest
-from tests.unit.chronos_line import START_MS
+from tests.unit.core_store_world import START_MS
 from tests.unit.txn_line import (
     COMMITTED,
     GROUP,
@@ -91,7 +91,7 @@ def test_a_rollback_brings_the_outcome_alone() -> None:
 def test_a_delay_is_never_short_of_a_part_of_a_millisecond() -> None:
     line = Line()
     line.begin(1, [delayed_record(1, 0, 500)])
-    line.clock.ns += 1
+    line.clock.wall_ns += 1
     assert line.end(1).decided_ms == START_MS + 1
     assert line.sent[0].due_ms == START_MS + 501
 

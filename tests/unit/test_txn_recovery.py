@@ -103,7 +103,7 @@ def test_every_slice_of_any_size_gives_the_same() -> None:
     whole = busy_line()
     for count in (1, 2, 3, 5):
         sliced = Line()
-        sliced.clock.ns = whole.clock.ns
+        sliced.clock.wall_ns = whole.clock.wall_ns
         sliced.frames = whole.frames
         while sliced.core.position < sliced.log_end:
             sliced.follow_slice(count)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from tests.unit.txn_line import Line
 
@@ -11,6 +12,8 @@ from halfpast_core_store.errors import FenceLost
 from halfpast_core_store.rpc_errors import Unavailable
 from halfpast_txn.claims import ROLE, Claims
 from halfpast_txn.decider import Decider
+
+Result = TypeVar("Result")
 
 
 class Gate:
@@ -109,6 +112,6 @@ async def turns(until: Callable[[], object], count: int = 1_000) -> None:
     raise AssertionError("it never came about")
 
 
-async def soon(result: Awaitable[object]) -> object:
+async def soon(result: Awaitable[Result]) -> Result:
     """The result of what should not have to wait."""
     return await asyncio.wait_for(result, 20)

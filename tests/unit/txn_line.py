@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.unit.chronos_line import START_MS, HandClock
+from tests.unit.core_store_world import START_MS, FakeClock
 
 from halfpast_core_store.broker import Append, FollowedFrame, Run
 from halfpast_core_store.memory_index import MemoryIndex
@@ -94,7 +94,7 @@ class Line:
     """Appends are durable at once, but applied only by `follow`."""
 
     def __init__(self, **config: int) -> None:
-        self.clock = HandClock()
+        self.clock = FakeClock()
         self.config = TxnConfig(**config)
         self.index = MemoryIndex()
         self.frames: list[FollowedFrame] = []

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from .transactions import TransactionState
 from .transport import Verdict
+from .words import ANSWER_WORDS
 
 ANSWER_SIZE_MAX = 64 * 1024
 BROKEN_STATUSES = frozenset((410, 429))  # and all from 500 on
@@ -55,13 +55,12 @@ NO_STATE = _without_answer("bad_answer", Health.WORKS, "no state")
 BAD_STATE = _without_answer("bad_answer", Health.WORKS, "bad state")
 
 ANSWERS = {
-    "committed": Outcome(
-        "committed", Health.WORKS, Verdict(state=TransactionState.COMMITTED)
-    ),
-    "rolled_back": Outcome(
-        "rolled_back", Health.WORKS, Verdict(state=TransactionState.ROLLED_BACK)
-    ),
-    "unknown": _without_answer("unknown", Health.WORKS, "unknown"),
+    word: Outcome(
+        word,
+        Health.WORKS,
+        Verdict(state=state, cause="" if state else word),
+    )
+    for state, word in ANSWER_WORDS.items()
 }
 
 RESULTS = (

@@ -24,17 +24,11 @@ from .transactions import (
     PollChecks,
     PolledChecks,
     Source,
-    TransactionState,
 )
 from .transport import CheckTransport
+from .words import ANSWER_WORDS, UNKNOWN
 
-UNKNOWN = "unknown"
 SLICE_COUNT = 50
-WORDS = {
-    0: UNKNOWN,
-    int(TransactionState.COMMITTED): "committed",
-    int(TransactionState.ROLLED_BACK): "rolled_back",
-}
 
 EndAll = Callable[[list[End]], Awaitable[list[EndResult]]]
 
@@ -59,7 +53,7 @@ class CheckBacks:
         self._end = end
         self._catch_up = catch_up
         self._loop = loop
-        self._answers = dict.fromkeys(WORDS.values(), 0)
+        self._answers = dict.fromkeys(ANSWER_WORDS.values(), 0)
         self._closed = False
 
     def close(self) -> None:
@@ -90,7 +84,7 @@ class CheckBacks:
         ends: dict[int, End] = {}
         results: dict[int, EndResult] = {}
         for at, answer in enumerate(request.answers):
-            self._answers[WORDS[answer.state]] += 1
+            self._answers[ANSWER_WORDS[answer.state]] += 1
             if answer.state:
                 ends[at] = End(
                     answer.transaction_id,
@@ -135,7 +129,7 @@ class CheckBacks:
             checks = await self._questions.build([question])
             for check in checks:
                 verdict = await self._transport.ask(endpoint, check)
-                self._answers[WORDS[verdict.state]] += 1
+                self._answers[ANSWER_WORDS[verdict.state]] += 1
                 if not verdict.state:
                     self._core.answered(transaction_id, verdict.cause or UNKNOWN)
                     continue

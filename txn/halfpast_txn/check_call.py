@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode
 
 
-class MessageView(msgspec.Struct, kw_only=True, omit_defaults=True):
+class CheckMessageView(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A message of the transaction. An empty key or tag is left out."""
 
     id: str
@@ -33,7 +33,7 @@ class MessageView(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class CheckView(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One question, the same as producers get that poll for theirs.
+    """One question: how did this transaction end? `check` is its number (1, 2, …).
 
     `messages` may be the first few only. An empty reference is left out.
     """
@@ -44,16 +44,19 @@ class CheckView(msgspec.Struct, kw_only=True, omit_defaults=True):
     begun_at: str
     reference: str = ""
     message_count: int
-    messages: list[MessageView]
+    messages: list[CheckMessageView]
 
 
 class CallView(msgspec.Struct, kw_only=True):
+    """The body of a call."""
+
     type: str
     timestamp: str
     data: CheckView
 
 
 def check_view(check: Check) -> CheckView:
+    """The question as producers see it, called or polling."""
     return CheckView(
         id=transaction_text(check.transaction_id),
         check=check.check,
@@ -62,7 +65,7 @@ def check_view(check: Check) -> CheckView:
         reference=check.reference,
         message_count=check.message_count,
         messages=[
-            MessageView(
+            CheckMessageView(
                 id=transaction_text(message.event_id),
                 topic=message.topic,
                 key=message.key,
@@ -74,6 +77,7 @@ def check_view(check: Check) -> CheckView:
 
 
 def call_body(check: Check, now_ms: int) -> bytes:
+    """What is posted to an endpoint at `now_ms`."""
     return _encode(
         CallView(type=CALL_TYPE, timestamp=_time_text(now_ms), data=check_view(check))
     )
@@ -82,7 +86,8 @@ def call_body(check: Check, now_ms: int) -> bytes:
 def call_headers(
     endpoint: CheckEndpoint, check: Check, now_ms: int, body: bytes
 ) -> dict[str, str]:
-    """Raises ValueError if a secret of the endpoint is none."""
+    """What goes with it, signed. Raises ValueError if a secret of the endpoint is
+    none."""
     message_id = f"{transaction_text(check.transaction_id)}.{check.check}"
     return {
         "Content-Type": "application/json",

@@ -16,6 +16,7 @@ from .core import TransactionCore
 
 ROLE = "txn"
 STOPPED = "it stopped before the outcome was known"
+SHUTTING_DOWN = "the transaction service is shutting down"
 TAKEN_ANEW = "it has taken its role anew, and nothing was stored"
 
 

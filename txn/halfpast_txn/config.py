@@ -3,16 +3,18 @@
 from dataclasses import dataclass
 
 MIB = 1024 * 1024
+MESSAGE_COUNT_MAX = 1_000
+MESSAGE_SIZE_MAX = 16 * MIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TxnConfig:
     """Everything about one transaction service. Read once at its start."""
 
-    message_count_max: int = 1_000
+    message_count_max: int = MESSAGE_COUNT_MAX
     """Messages in one transaction."""
 
-    message_size_max: int = 16 * MIB
+    message_size_max: int = MESSAGE_SIZE_MAX
     """Bytes of all their records together."""
 
     lookahead_ms: int = 300_000

@@ -40,7 +40,7 @@ from .half import (
 from .outcomes import OutcomeCounts
 from .policy import interval_ms
 from .projection import TransactionProjection
-from .status import STATE_WORDS, Status, decode_status, transaction_text
+from .status import Status, decode_status, transaction_text
 from .transactions import (
     End,
     EndResult,
@@ -48,6 +48,7 @@ from .transactions import (
     Transaction,
     TransactionState,
 )
+from .words import STATE_WORDS
 
 ANSWERS_MAX = 100_000
 COUNT_SLICE = 1_000
@@ -340,7 +341,7 @@ def refused(error: TransactionError, state: int = 0) -> EndResult:
 
 def conflict(transaction_id: bytes, told: EndResult) -> EndResult:
     """It has the other outcome."""
-    word = STATE_WORDS[TransactionState(told.state)]
+    word = STATE_WORDS[told.state]
     error = TransactionConflict(transaction_text(transaction_id), word)
     return EndResult(
         code=error.code,

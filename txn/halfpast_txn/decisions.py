@@ -19,8 +19,9 @@ from .errors import (
     UnknownTransaction,
 )
 from .half import EndInfo, added_run, message_id, queue_of, resumed_record
-from .status import STATE_WORDS, Status, transaction_text
+from .status import Status, transaction_text
 from .transactions import Added, AddMessages, Resume, TransactionState
+from .words import STATE_WORDS
 
 
 @dataclass(slots=True)
@@ -90,4 +91,4 @@ def open_status(core: TransactionCore, transaction_id: bytes) -> Status:
     if told is None and ended is None:
         raise UnknownTransaction(text)
     state = told.state if told else ended.state if ended else 0
-    raise TransactionConflict(text, STATE_WORDS[TransactionState(state)])
+    raise TransactionConflict(text, STATE_WORDS[state])

@@ -12,7 +12,7 @@ from halfpast_core_store.broker import Append, Appended
 from halfpast_core_store.errors import CoreError
 from halfpast_core_store.rpc_errors import ConnectionLost, Unavailable
 
-from .claims import ROLE, STOPPED, TAKEN_ANEW, Claims
+from .claims import ROLE, SHUTTING_DOWN, STOPPED, TAKEN_ANEW, Claims
 from .config import MIB
 from .core import Ending, TransactionCore
 from .transactions import EndResult
@@ -131,8 +131,7 @@ class Ender:
         for departure in staying:
             for ending in departure.endings:
                 self._core.give_up(ending.transaction_id)
-            stopping = Unavailable(ROLE, "the transaction service is shutting down")
-            self._end(departure, stopping)
+            self._end(departure, Unavailable(ROLE, SHUTTING_DOWN))
         tasks = [*self._tasks]
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_S)

@@ -23,16 +23,20 @@ TIMER_ID_AT = 9
 
 
 def timer(due_ms: int, transaction_id: bytes) -> bytes:
+    """Key of when an open transaction is checked back next, or parked."""
     return TIMER.pack(b"T", due_ms, transaction_id)
 
 
 def timer_due_ms(key: bytes) -> int:
+    """Epoch ms, out of such a key."""
     return int(BIG_U64.unpack_from(key, TIMER_PREFIX_SIZE)[0])
 
 
 def message(transaction_id: bytes, index: int) -> bytes:
+    """Key of the HALF record of a message; the first one is 0."""
     return MESSAGE.pack(b"X", transaction_id, index)
 
 
 def decided(decided_ms: int, transaction_id: bytes) -> bytes:
+    """Key of an ended transaction among the others, by the time of its outcome."""
     return b"F" + BIG_U64.pack(decided_ms) + transaction_id

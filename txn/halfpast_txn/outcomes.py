@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .transactions import Source
+from .words import COMMITTED, ROLLED_BACK, SOURCE_WORDS
 
 
 class OutcomeCounts:
@@ -17,10 +17,7 @@ class OutcomeCounts:
 
     def metrics(self) -> Iterator[tuple[str, float]]:
         """Every combination, so that a series is there before its first event."""
-        for committed, outcome in ((True, "committed"), (False, "rolled_back")):
-            for source in (Source.PRODUCER, Source.CHECK, Source.OPERATOR):
-                name = (
-                    f'transactions_ended_total{{outcome="{outcome}",'
-                    f'source="{source.name.lower()}"}}'
-                )
+        for committed, outcome in ((True, COMMITTED), (False, ROLLED_BACK)):
+            for source, by in SOURCE_WORDS.items():
+                name = f'transactions_ended_total{{outcome="{outcome}",source="{by}"}}'
                 yield name, float(self._counts.get((committed, source), 0))

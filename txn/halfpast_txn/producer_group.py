@@ -17,11 +17,17 @@ class CheckEndpoint:
 
     url: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
+
     timeout_ms: int = 5_000
+    """For one question: its turn, the call, and the whole answer."""
+
     concurrency_max: int = 8
+    """Calls at once."""
 
 
 class ProducerGroups(Protocol):
     """Where endpoints come from. Asked for every check-back, so it answers at once."""
 
-    def check_endpoint(self, group: str) -> CheckEndpoint | None: ...
+    def check_endpoint(self, group: str) -> CheckEndpoint | None:
+        """None if the group has none: then its producers poll."""
+        ...

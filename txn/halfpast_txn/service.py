@@ -35,7 +35,7 @@ from halfpast_core_store.rpc_errors import UNSURE, Unavailable
 from .check_backs import CheckBacks
 from .check_desk import CheckDesk
 from .checker import Checker
-from .claims import ROLE, Claims
+from .claims import ROLE, SHUTTING_DOWN, Claims
 from .config import TxnConfig
 from .core import TransactionCore
 from .decider import Decider
@@ -254,23 +254,27 @@ class TransactionService:
     async def _catch_up(self) -> None:
         """Apply what was durable when this was called. Those who ask at the same
         time share the asking."""
-        if self._closing:
-            raise Unavailable(ROLE, "the transaction service is shutting down")
         running = self._catching_up
         if running is not None and not running.done():
             # It may have looked before what this caller is after was durable.
             await asyncio.wait([running])
+        if self._closing:
+            raise Unavailable(ROLE, SHUTTING_DOWN)
         if self._catching_up is running:
             self._catching_up = self._loop.create_task(self._follower.catch_up())
             self._catching_up.add_done_callback(seen)
-        assert self._catching_up is not None
-        await asyncio.shield(self._catching_up)
+        task = self._catching_up
+        assert task is not None
+        await asyncio.wait([task])  # it goes on though this caller may go
+        if task.cancelled():  # by `close`
+            raise Unavailable(ROLE, SHUTTING_DOWN)
+        task.result()
 
     # --- decisions ------------------------------------------------------------------
 
     def _check(self) -> None:
         if self.failed.done():
-            raise Unavailable(ROLE, "the transaction service is shutting down")
+            raise Unavailable(ROLE, SHUTTING_DOWN)
         if not self._claims.live:
             raise Unavailable(ROLE, "the transaction service is catching up")
 
@@ -322,7 +326,7 @@ class TransactionService:
         more = True
         while more:
             if self._closing:
-                raise Unavailable(ROLE, "the transaction service is shutting down")
+                raise Unavailable(ROLE, SHUTTING_DOWN)
             more = listing.step()
             await asyncio.sleep(0)
         page = listing.page()

@@ -8,7 +8,6 @@ A signature is HMAC-SHA256 over `id.timestamp.body`. A receiver accepts a call i
 signature fits, so while a secret is being replaced the old and the new one both sign.
 """
 
-import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from hashlib import sha256
@@ -20,18 +19,18 @@ SECRET_SIZE_MAX = 64
 
 
 def read_secret(text: str) -> bytes:
-    """The key that a `whsec_…` text stands for.
+    """The key that a `whsec_…` text stands for. The `=` at its end may be missing.
 
     Raises ValueError, which says what a secret looks like and never shows this one.
     """
     encoded = text.removeprefix(SECRET_PREFIX)
+    if encoded == text:
+        raise ValueError(_advice("this one begins in another way"))
+    padded = encoded.rstrip("=")
     try:
-        if encoded == text:
-            raise ValueError
-        padded = encoded.rstrip("=")
         key = b64decode(padded + "=" * (-len(padded) % 4), validate=True)
-    except (ValueError, binascii.Error):
-        raise ValueError(_advice("this one is something else")) from None
+    except ValueError:
+        raise ValueError(_advice("what this one has is no base64")) from None
     if not SECRET_SIZE_MIN <= len(key) <= SECRET_SIZE_MAX:
         raise ValueError(_advice(f"this one has {len(key)}"))
     return key

@@ -12,7 +12,6 @@ from .transactions import (
 )
 
 TIMELINE_MAX = 40
-STATE_WORDS = {state: state.name.lower() for state in TransactionState}
 
 
 class Status(msgspec.Struct, array_like=True):

@@ -139,7 +139,7 @@ class AddMessages(msgspec.Struct, array_like=True):
 
     `first_index` is the number of messages that the caller has sent before, so that
     a repeated call adds nothing twice. Raises UnknownTransaction,
-    TransactionConflict, TransactionParked, MessagesOutOfOrder.
+    TransactionConflict, TransactionParked, MessagesOutOfOrder, TooManyMessages.
     """
 
     transaction_id: bytes
@@ -148,6 +148,8 @@ class AddMessages(msgspec.Struct, array_like=True):
 
 
 class Added(msgspec.Struct, array_like=True):
+    """They are durable. `message_count`: all that the transaction has now."""
+
     message_count: int
 
 
@@ -164,10 +166,14 @@ class Resume(msgspec.Struct, array_like=True):
 
 
 class GetTransaction(msgspec.Struct, array_like=True):
+    """Look at one, as of now: all that was durable before the call counts."""
+
     transaction_id: bytes
 
 
 class GotTransaction(msgspec.Struct, array_like=True):
+    """None: there is none by that id, or it ended longer ago than is remembered."""
+
     transaction: Transaction | None
 
 
@@ -185,6 +191,8 @@ class ListTransactions(msgspec.Struct, array_like=True):
 
 
 class TransactionPage(msgspec.Struct, array_like=True):
+    """`next_token` is empty after the last page."""
+
     transactions: list[Transaction]
     next_token: bytes = b""
 
@@ -222,6 +230,8 @@ class PollChecks(msgspec.Struct, array_like=True):
 
 
 class PolledChecks(msgspec.Struct, array_like=True):
+    """Questions that nobody else is asked until their next check-back is due."""
+
     checks: list[Check]
 
 
@@ -235,12 +245,19 @@ class CheckAnswer(msgspec.Struct, array_like=True):
 
 
 class AnswerChecks(msgspec.Struct, array_like=True):
+    """What producers of a group say. One result each, as for `EndTransactions`; a
+    transaction of another group is `wrong_producer_group`."""
+
     group: str
     answers: list[CheckAnswer]
 
 
 class Transactions(Protocol):
-    """The transaction service as its users see it. Any call may raise a CoreError."""
+    """The transaction service as its users see it. Any call may raise a CoreError.
+
+    Each request says what its call promises. After ConnectionLost it may have
+    happened; after Unavailable it has not.
+    """
 
     async def end(self, request: EndTransactions) -> Ended: ...
 

@@ -24,7 +24,9 @@ class Verdict:
 class CheckTransport(Protocol):
     """Asks a producer group's endpoint. Never raises for what the world does."""
 
-    async def ask(self, endpoint: CheckEndpoint, check: Check) -> Verdict: ...
+    async def ask(self, endpoint: CheckEndpoint, check: Check) -> Verdict:
+        """One question; comes back within `endpoint.timeout_ms`."""
+        ...
 
     def counters(self) -> dict[str, float]: ...
 

@@ -28,6 +28,7 @@ class Young:
         self._transactions: dict[bytes, YoungTransaction] = {}
 
     def get(self, transaction_id: bytes) -> YoungTransaction | None:
+        """None if it must be looked for in the index."""
         return self._transactions.get(transaction_id)
 
     def __len__(self) -> int:

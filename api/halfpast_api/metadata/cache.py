@@ -98,6 +98,8 @@ class MetadataCache:
         self._producer_groups: dict[str, ProducerGroupSettings] = {}
         self._limits: dict[str, dict[str, int]] = {}
         self._version: int | None = None  # None: read everything
+        self.revision = 0
+        """Another number whenever any of the settings may have changed."""
         self._status = CacheStatus(
             origin="defaults", version=0, stale_since_ms=now_ms(), reason="not started"
         )
@@ -185,6 +187,7 @@ class MetadataCache:
         for (scope, name), value in changes.limits.items():
             _merge(self._limits.setdefault(scope, {}), {name: value})
         self._is_unsaved = self._is_unsaved or bool(changes)
+        self.revision += bool(changes)
 
     def _mark_fresh(self, version: int) -> None:
         if self._is_away:
@@ -224,6 +227,7 @@ class MetadataCache:
             return
         self._topics, self._groups = found.topics, found.groups
         self._producer_groups, self._limits = found.producer_groups, found.limits
+        self.revision += 1
         self._refreshed_at_ms = found.read_at_ms
         self._status = CacheStatus(
             origin="snapshot",

@@ -7,6 +7,7 @@ where they come from. A deleted row stays, marked: it is how others hear of it.
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Integer,
@@ -14,6 +15,8 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
+    true,
 )
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -82,6 +85,10 @@ topics = Table(
     Column("flush", String(16), nullable=False),
     Column("description", Text, nullable=False),
     *_record(),
+    Column("paused", Boolean, nullable=False, server_default=false()),
+    Column("accepting", Boolean, nullable=False, server_default=true()),
+    Column("release_rate_per_s", Integer, nullable=False, server_default="0"),
+    Column("max_pending", Integer, nullable=False, server_default="0"),
 )
 
 groups = Table(

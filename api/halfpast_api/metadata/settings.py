@@ -22,6 +22,8 @@ BACKOFF_MS_MAX = 7 * DAY_MS
 INVISIBLE_MS_MIN = 1000
 INVISIBLE_MS_MAX = 43_200_000  # twelve hours
 DESCRIPTION_CHARS_MAX = 1000
+RELEASE_RATE_MAX = 1_000_000
+PENDING_MAX = 1_000_000_000
 LIMIT_VALUE_MAX = 2**53 - 1  # the largest that every JSON reader keeps exact
 CHECK_AFTER_MS_MAX = 7 * DAY_MS
 CHECK_INTERVAL_MS_MIN = 100
@@ -44,6 +46,11 @@ class TopicSettings:
     `max_delay_ms`: the longest delay that is accepted; ten years, leap days
     and all. `flush`: "async" answers before the disk has the message, so it is
     for messages that may be lost.
+
+    `paused`: what is scheduled is not released, and waits. `accepting`: without it
+    nothing comes in; what was scheduled fails when it is due. `release_rate_per_s`
+    and `max_pending` bound how fast scheduled events are released, and how many may
+    wait; 0 is no limit.
     """
 
     queues: int = 4
@@ -51,6 +58,10 @@ class TopicSettings:
     max_body_bytes: int = BODY_SIZE_MAX
     flush: FlushMode = "sync"
     description: str = ""
+    paused: bool = False
+    accepting: bool = True
+    release_rate_per_s: int = 0
+    max_pending: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +118,9 @@ def check(settings: AnySettings) -> None:
             _in_range("max_body_bytes", settings.max_body_bytes, 1, BODY_SIZE_MAX)
             _one_of("flush", settings.flush, ("sync", "async"))
             _text("description", settings.description, DESCRIPTION_CHARS_MAX)
+            rate_per_s = settings.release_rate_per_s
+            _in_range("release_rate_per_s", rate_per_s, 0, RELEASE_RATE_MAX)
+            _in_range("max_pending", settings.max_pending, 0, PENDING_MAX)
         case GroupSettings():
             first_ms = settings.backoff_initial_ms
             _in_range("max_attempts", settings.max_attempts, 1, ATTEMPTS_MAX)

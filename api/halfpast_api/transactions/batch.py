@@ -34,6 +34,7 @@ from halfpast_api.transactions.message_count import MessageCounter
 from halfpast_api.transactions.transaction_id import transaction_ids
 from halfpast_core_store.broker import Append, Broker, Run
 from halfpast_txn.policy import CheckPolicy
+from halfpast_txn.words import PREPARED
 
 
 class BegunItemView(msgspec.Struct, omit_defaults=True, gc=False):
@@ -219,7 +220,7 @@ class BeginBatchHandlers:
 
 def _results(encoded: _Encoded) -> list[BegunItemView]:
     return [
-        BegunItemView(index, 201, id_text(transaction_id), "prepared")
+        BegunItemView(index, 201, id_text(transaction_id), PREPARED)
         if transaction_id is not None
         else _refused(index, encoded.refusals[index])
         for index, transaction_id in enumerate(encoded.ids)

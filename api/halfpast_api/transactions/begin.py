@@ -33,6 +33,7 @@ from halfpast_api.transactions.message_count import MessageCounter
 from halfpast_api.transactions.transaction_id import parse_transaction_id
 from halfpast_core_store.broker import Append, Broker
 from halfpast_txn.transactions import AddMessages, Transactions
+from halfpast_txn.words import PREPARED
 
 
 class BegunMessageView(msgspec.Struct, gc=False):
@@ -47,7 +48,7 @@ class BegunView(msgspec.Struct, kw_only=True):
     ended, unless it has by then."""
 
     id: str
-    state: str = "prepared"
+    state: str = PREPARED
     producer_group: str
     messages: list[BegunMessageView]
     check_at: str
@@ -133,7 +134,7 @@ class BeginHandlers:
         )
         await self._transactions.add(AddMessages(transaction_id, first_index, halves))
         messages = _message_views(body.messages, seed, first_index)
-        view = AddedView(id_text(transaction_id), "prepared", messages)
+        view = AddedView(id_text(transaction_id), PREPARED, messages)
         return call.answer(200, view)
 
     async def _topics(

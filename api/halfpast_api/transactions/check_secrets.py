@@ -1,26 +1,23 @@
-"""The secrets that sign check-backs, as Standard Webhooks writes them.
+"""The secrets that sign check-backs: made here, and taken from producers.
 
-`whsec_`, then 24 to 64 random bytes in base64. No error shows one.
+What one looks like, `halfpast_txn.signature` knows. No error shows one.
 """
 
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from halfpast_api.metadata.settings import CHECK_SECRETS_MAX
 from halfpast_api.problems import Refusal, refuse_field
+from halfpast_txn.signature import read_secret, secret_text
 
-PREFIX: Final = "whsec_"
 NEW_SIZE: Final = 32
-SIZE_MIN: Final = 24
-SIZE_MAX: Final = 64
 
 
 def new_secret(random_bytes: Callable[[int], bytes]) -> str:
     """A secret from so many bytes that nobody can guess."""
     drawn = random_bytes(NEW_SIZE)
     assert len(drawn) == NEW_SIZE
-    return PREFIX + b64encode(drawn).decode()
+    return secret_text(drawn)
 
 
 def check_secrets(secrets: Sequence[str]) -> None:
@@ -41,17 +38,12 @@ def check_secrets(secrets: Sequence[str]) -> None:
 
 def _wrong_with(secret: str) -> str:
     """What to mend, empty if nothing."""
-    if not secret.startswith(PREFIX):
-        return f'it must begin with "{PREFIX}", then {SIZE_MIN} to {SIZE_MAX} bytes'
-    text = secret.removeprefix(PREFIX)
     try:
-        key = b64decode(text, validate=True)
-    except ValueError:
-        key = b""
-    if b64encode(key).decode() != text:
-        return f'what follows "{PREFIX}" must be base64, with + and /, and = at its end'
-    if not SIZE_MIN <= len(key) <= SIZE_MAX:
-        return f"it must hold {SIZE_MIN} to {SIZE_MAX} bytes, and holds {len(key)}"
+        key = read_secret(secret)
+    except ValueError as error:
+        return str(error)
+    if secret_text(key) != secret:
+        return "it must be base64 to its end: with its =, and no bits left over"
     return ""
 
 

@@ -10,50 +10,27 @@ import msgspec
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
 from halfpast_api.consume import WAIT_MS_MAX
-from halfpast_api.event_id import id_text
 from halfpast_api.long_poll import LongPolls
 from halfpast_api.names import check_producer_group
 from halfpast_api.problems import FieldProblem, Refusal
 from halfpast_api.reading import Reader
-from halfpast_api.times import render_instant
 from halfpast_api.transactions.bodies import AnswerBody, AnswersBody
 from halfpast_api.transactions.outcomes import EndedView, view_results
 from halfpast_api.transactions.transaction_id import parse_transaction_id
-from halfpast_api.transactions.words import STATES
+from halfpast_txn.check_call import CheckView, check_view
 from halfpast_txn.errors import UnknownTransaction
 from halfpast_txn.transactions import (
     AnswerChecks,
-    Check,
     CheckAnswer,
     EndResult,
     PollChecks,
     PolledChecks,
     Transactions,
 )
+from halfpast_txn.words import STATES
 
 _COUNT_MAX = 1000
 _DEPTH_MAX = 16
-
-
-class CheckMessageView(msgspec.Struct, omit_defaults=True):
-    """What a check-back tells of one message."""
-
-    id: str
-    topic: str
-    key: str = ""
-    tag: str = ""
-
-
-class CheckView(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One question: how did this transaction end? `check` is its number (1, 2, …)."""
-
-    id: str
-    check: int
-    producer_group: str
-    begun_at: str
-    reference: str = ""
-    message_count: int
-    messages: list[CheckMessageView]
 
 
 class ChecksView(msgspec.Struct):
@@ -86,7 +63,7 @@ class CheckHandlers:
             polled = await self._polls.wait(call.connection, work) or PolledChecks([])
         else:
             polled = await work
-        return call.answer(200, ChecksView([_view(it) for it in polled.checks]))
+        return call.answer(200, ChecksView([*map(check_view, polled.checks)]))
 
     async def answer(self, call: Call) -> Answer:
         """POST /v1/producer-groups/{group}/checks:answer
@@ -136,19 +113,4 @@ def _malformed(refusal: Refusal) -> Refusal:
         f"nothing was taken from this request: {refusal.detail}. An answer is the id "
         "of a transaction and its state: committed, rolled_back or unknown",
         refusal.errors,
-    )
-
-
-def _view(check: Check) -> CheckView:
-    return CheckView(
-        id=id_text(check.transaction_id),
-        check=check.check,
-        producer_group=check.group,
-        begun_at=render_instant(check.begun_ms),
-        reference=check.reference,
-        message_count=check.message_count,
-        messages=[
-            CheckMessageView(id_text(it.event_id), it.topic, it.key, it.tag)
-            for it in check.messages
-        ],
     )

@@ -20,7 +20,6 @@ from halfpast_api.transactions.transaction_view import (
     view_messages,
     view_transaction,
 )
-from halfpast_api.transactions.words import STATES
 from halfpast_txn.errors import UnknownTransaction
 from halfpast_txn.transactions import (
     GetTransaction,
@@ -30,6 +29,7 @@ from halfpast_txn.transactions import (
     Transactions,
     TransactionState,
 )
+from halfpast_txn.words import STATES
 
 _LIMIT_MAX: Final = 1000
 _DEPTH_MAX: Final = 16

@@ -13,7 +13,6 @@ from halfpast_api.refusals import problem_in_list
 from halfpast_api.times import render_instant
 from halfpast_api.transactions.bodies import EndsBody, ForceBody, NoBody
 from halfpast_api.transactions.transaction_id import parse_transaction_id
-from halfpast_api.transactions.words import SOURCE_WORDS, STATE_WORDS, STATES, UNKNOWN
 from halfpast_txn.errors import UnknownTransaction
 from halfpast_txn.transactions import (
     End,
@@ -23,6 +22,7 @@ from halfpast_txn.transactions import (
     Transactions,
     TransactionState,
 )
+from halfpast_txn.words import SOURCE_WORDS, STATE_WORDS, STATES, UNKNOWN
 
 _DEPTH_MAX = 16
 

@@ -9,6 +9,7 @@ from halfpast_txn.transactions import (
     Transactions,
     TransactionState,
 )
+from halfpast_txn.words import PREPARED
 
 
 class OwnerLookup:
@@ -41,5 +42,5 @@ class OwnerLookup:
             f"the event {id_text(event_id)} is a message of the transaction {text}, "
             "which is still open, so there is nothing to change yet: roll that back "
             "to drop it, or commit it first",
-            state="prepared",
+            state=PREPARED,
         )

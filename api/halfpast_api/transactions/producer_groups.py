@@ -65,6 +65,8 @@ class ProducerGroupListView(msgspec.Struct):
 
 
 class DeletedView(msgspec.Struct):
+    """The producer group has its defaults again."""
+
     name: str
     outcome: str = "deleted"
 

@@ -8,13 +8,13 @@ from msgspec import UNSET, UnsetType
 from halfpast_api.event_id import id_text
 from halfpast_api.event_view import TimelineEntry
 from halfpast_api.times import render_instant
-from halfpast_api.transactions.words import (
+from halfpast_txn.transactions import MessageHead, Transaction, TransactionState
+from halfpast_txn.words import (
     HAPPENING_WORDS,
     SOURCE_WORDS,
     STATE_WORDS,
     UNKNOWN,
 )
-from halfpast_txn.transactions import MessageHead, Transaction, TransactionState
 
 _OPEN = (TransactionState.PREPARED, TransactionState.PARKED)
 

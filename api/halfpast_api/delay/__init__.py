@@ -1,0 +1,1 @@
+"""The calls around delayed delivery, beyond single events."""
