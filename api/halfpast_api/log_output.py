@@ -1,5 +1,7 @@
 """Where the log lines of a process go: to stderr, as text or as JSON."""
 
+import contextlib
+import io
 import logging
 import sys
 from enum import StrEnum
@@ -23,6 +25,20 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+class PresentStderr(io.TextIOBase):
+    """The stderr of the moment. A line that it does not take is lost: a terminal that
+    has gone must not end a service that has something to say about itself."""
+
+    def write(self, text: str, /) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+
+
 def configure_logging(form: LogFormat, level: LogLevel) -> None:
     """To be called once, by a process's main function."""
     number = logging.getLevelNamesMapping()[level.upper()]
@@ -41,14 +57,15 @@ def configure_logging(form: LogFormat, level: LogLevel) -> None:
             colors=sys.stderr.isatty(),
             exception_formatter=structlog.dev.plain_traceback,
         )
+    stderr = PresentStderr()
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stderr),
         cache_logger_on_first_use=True,
     )
     # What libraries say through the standard library, such as asyncio.
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[
