@@ -23,6 +23,11 @@ HELP: Final[Mapping[str, str]] = {
     "check_calls_total": "Check-backs by HTTP, by what came of the call.",
     "check_calls_in_flight": "Check-backs by HTTP that wait for their answer.",
     "check_endpoint_circuit": "0: called; 1: tried again; 2: fails, so left alone.",
+    "failed_attempts_total": "How often a topic has not taken a message that was due.",
+    "dead_total": "Scheduled events that have become dead letters.",
+    "redriven_total": "Dead letters that were scheduled again.",
+    "clock_jumps_total": "How often the wall clock was set by a minute or more.",
+    "clock_jump_draining": "1 while what is due since such a jump is fired slowly.",
     "occurred_total": "Messages that recurring schedules have made.",
     "loop_stalls_total": "How often the Delay Server's event loop stood still for so "
     "many milliseconds or more.",

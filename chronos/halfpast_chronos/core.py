@@ -27,10 +27,12 @@ from halfpast_core_store.ports import Clock, Index, IndexBatch
 from halfpast_core_store.record import (
     HEADER,
     HEADER_SIZE,
+    RecordFlag,
     RecordKind,
     encode_record,
     with_attempt,
     with_kind,
+    without_flag,
 )
 from halfpast_core_store.rpc_errors import FrameTooLarge
 from halfpast_core_store.topics import SYS_FIRED
@@ -175,6 +177,8 @@ class DelayCore(TimerProjection):
                 continue
             if are_retries:
                 message = with_attempt(message, 0)
+            if head[2] & RecordFlag.OCCURRENCE:  # it has come into the log before
+                message = without_flag(message, RecordFlag.OCCURRENCE)
             queues.setdefault((head[4], head[14]), []).append(message)
             fired.append(key)
             self._fired[key[keys.TIMER_ID_AT :]] = (key, data)

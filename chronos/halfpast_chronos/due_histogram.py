@@ -7,11 +7,11 @@ from .core import DelayCore
 from .due_calls import AskDue, DueHistogram, LateTopic
 from .due_query import DueQuery
 from .release_state import release_state
+from .topic_counts import HOUR_MS
 
 LATE_TOPICS_MAX = 100
 TOPIC_COUNT = 10  # topics looked at in one step
 LATE_COST_MAX = 1_000  # of looking at the index, for one of them
-ALWAYS_MS = 2**63
 
 
 class HistogramQuery:
@@ -71,7 +71,7 @@ class HistogramQuery:
         """How many of a topic's timers should have fired before this second."""
         core = self._core
         second_ms = self._now_ms // 1000 * 1000
-        query = self._query([topic_id], 0, second_ms, ALWAYS_MS)
+        query = self._query([topic_id], 0, second_ms, HOUR_MS)
         query.cost_max = LATE_COST_MAX
         while query.step():
             pass
@@ -80,7 +80,9 @@ class HistogramQuery:
         count = query.total() + retrying
         if not count:
             return
-        start, end = keys.timer_range(topic_id, 0, second_ms)
+        # Before the first hour with any there may be many that were deleted.
+        first_ms = min(query.buckets, default=0) * HOUR_MS
+        start, end = keys.timer_range(topic_id, first_ms, second_ms)
         oldest = core.index.scan_keys(start, end, 1)
         reasons = {self._reason(topic_id): query.total(), "retrying": retrying}
         self._late_count += count

@@ -23,14 +23,14 @@ from .behind import Behind
 from .config import HorizonConfig
 from .drops import Drops
 from .keys import BIG_U64
+from .load_slice import LoadSlice
 from .near_records import NearRecords
 from .reach import NEVER, Reach, behind_all, start_of
-from .release_rules import SLICE_MIN, ReleaseRules
+from .release_rules import ReleaseRules
 from .turns import Turns
 
 SAMPLE_COUNT = 999
 DROPS_PER_INSERT = 4
-SLICE_SIZE = 1024 * 1024
 COLLECT_COUNT = 1_000  # moved from the wheel to the topics' queues in one go
 
 
@@ -64,7 +64,7 @@ class Horizon:
         self._is_crowded = False
         self._records = NearRecords(config.near_size_max)
         self.take_record = self._records.take
-        self._slice_count = min(SLICE_MIN, config.load_count)
+        self._slice = LoadSlice(config.load_count)
         self._reaches: dict[bytes, Reach] = {}
         self._behind = Behind()
         self._drops = Drops(self.discard)
@@ -291,7 +291,7 @@ class Horizon:
 
     def _load_slice(self, reach: Reach, now_ms: int) -> None:
         room = reach.count_max - reach.count
-        count = max(1, min(self._slice_count, room))
+        count = max(1, min(self._slice.count, room))
         until_ms = now_ms + self._config.lookahead_ms
         until = reach.prefix + BIG_U64.pack(until_ms + 1)
         found = self._index.scan(reach.end, until, count)
@@ -299,18 +299,13 @@ class Horizon:
             if key not in reach.handles:
                 self._insert(reach, key)
                 self._records.keep(key, record)
-        self._resize_slice(sum(len(record) for _, record in found))
+        self._slice.loaded(sum(len(record) for _, record in found))
         if len(found) < count:
             reach.end = max(reach.end, until)
             self._behind.note(reach, self._first_behind_ms(reach))
         else:
             reach.end = found[-1][0] + b"\0"
             self._behind.note(reach, self._due_ms(found[-1][0]))
-
-    def _resize_slice(self, size: int) -> None:
-        """A scan brings the bodies along: load fewer timers if they are large."""
-        count = self._slice_count * 2 if size < SLICE_SIZE else self._slice_count // 2
-        self._slice_count = min(max(count, SLICE_MIN), self._config.load_count)
 
     # --- reaches --------------------------------------------------------------------
 

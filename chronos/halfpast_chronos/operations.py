@@ -165,9 +165,6 @@ class Operations:
         if operation.idempotency_key:
             claim = claim_of(operation.idempotency_key)
             self._core.unclaim(claim, step.released)
-        known = self._core.index.get(keys.operation(record.event_id))
-        if known is not None and DECODE(known).version >= operation.version:
-            return
         step.batch.put(keys.operation(record.event_id), record.body)
         self._known[record.event_id] = operation
 

@@ -2,9 +2,9 @@
 
 from .config import HorizonConfig
 from .gate import Gate
+from .load_slice import SLICE_MIN
 from .reach import Reach, start_of
 
-SLICE_MIN = 32
 LIMITED_S = 2  # a topic with a rate has no more in memory than it releases in this
 
 

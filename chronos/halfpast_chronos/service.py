@@ -29,9 +29,9 @@ from halfpast_core_store.rpc_errors import UNSURE
 
 from .bulk_service import BulkService
 from .config import ChronosConfig
+from .control_watch import ControlWatch
 from .core import GAP, DelayCore, timer_count
 from .counting_service import CountingService
-from .control_watch import ControlWatch
 from .decider import Decider
 from .decisions import Command, decide_cancel, decide_replace, decide_reschedule
 from .delay_server import (

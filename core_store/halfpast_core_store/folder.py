@@ -1,4 +1,4 @@
-"""The data folder: its manifest and its lock.
+"""The data folder: its manifest, its lock, and its durable mark.
 
 `halfpast.json` fixes what the file format fixes: the format version and the salt
 of the checksums. It is written once, atomically. The lock is the kernel's, so it
@@ -11,12 +11,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from .durable_mark import NAME, DurableMark, decode_mark
 from .errors import FolderInUse, ForeignFolder, NewerFormat
 from .ports import Rng
 from .real_disk import sync_folder
 
 MANIFEST = "halfpast.json"
 FORMAT_VERSION = 1
+READ_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,35 @@ class FolderLock:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def lock_holder(folder: Path, service: str) -> str:
+    """Who holds a service's lock, or an empty text."""
+    try:
+        fd = os.open(folder / f"{service}.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.pread(fd, 100, 0).decode("ascii", "replace").strip() or "somebody"
+    finally:
+        os.close(fd)
+    return ""
+
+
+def read_mark(folder: Path, salt: int) -> DurableMark | None:
+    """How far the log of a data folder is marked as durable; None if there is no mark,
+    or none of this store."""
+    for _ in range(READ_TRIES):
+        try:
+            data = (folder / NAME).read_bytes()
+        except FileNotFoundError:
+            return None
+        mark = decode_mark(data, salt)
+        if mark is not None:
+            return mark  # else it may just be being written
+    return None
 
 
 def open_manifest(folder: Path, rng: Rng) -> Manifest:

@@ -4,8 +4,6 @@ Safe beside a running broker: files are opened for reading only, and the index i
 left alone while somebody holds the folder's lock.
 """
 
-import fcntl
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from rocksdict import AccessType, Options, Rdict
 
 from . import keys
 from .errors import BrokenIndex, ForeignFolder, StoreError
-from .folder import MANIFEST, Manifest, read_manifest
+from .folder import MANIFEST, Manifest, lock_holder, read_manifest
 from .frame import FLAG_END
 from .real_disk import RealFile, room_on_disk
 from .segment import SUFFIX, Segment, find_magic, intact_frame, next_intact
@@ -96,21 +94,6 @@ def inspect_folder(folder: Path) -> FolderReport:
             "the disk is more than 95 % full: sends are refused until there is room"
         )
     return report
-
-
-def lock_holder(folder: Path, service: str) -> str:
-    """Who holds a service's lock, or an empty text."""
-    try:
-        fd = os.open(folder / f"{service}.lock", os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return ""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return os.pread(fd, 100, 0).decode("ascii", "replace").strip() or "somebody"
-    finally:
-        os.close(fd)
-    return ""
 
 
 def inspect_log(folder: Path, report: FolderReport) -> None:

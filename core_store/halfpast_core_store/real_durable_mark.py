@@ -1,4 +1,4 @@
-"""The durable mark in its file: who publishes it, and who reads it."""
+"""Who publishes the durable mark (`folder.py` reads it)."""
 
 import asyncio
 import os
@@ -6,12 +6,11 @@ from pathlib import Path
 
 import structlog
 
-from .durable_mark import NAME, PUBLISH_MS, DurableMark, decode_mark, encode_mark
+from .durable_mark import NAME, PUBLISH_MS, DurableMark, encode_mark
 from .ports import Clock
 from .store import Store
 from .sync_thread import SyncThread
 
-READ_TRIES = 5
 HEARTBEAT_S = 1.0
 
 log = structlog.get_logger("halfpast.broker")
@@ -83,16 +82,3 @@ class MarkPublisher:
         if is_sound:
             self._write(self._encoded())
         os.close(self._fd)
-
-
-def read_mark(folder: Path, salt: int) -> DurableMark | None:
-    """The mark in a data folder; None if there is none, or none of this store."""
-    for _ in range(READ_TRIES):
-        try:
-            data = (folder / NAME).read_bytes()
-        except FileNotFoundError:
-            return None
-        mark = decode_mark(data, salt)
-        if mark is not None:
-            return mark  # else it may just be being written
-    return None

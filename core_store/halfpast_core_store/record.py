@@ -216,6 +216,11 @@ def with_kind(record: bytes, kind: int) -> bytes:
     return record[:4] + bytes((kind,)) + record[5:]
 
 
+def without_flag(record: bytes, flag: int) -> bytes:
+    """The same record without one of the bits of RecordFlag."""
+    return record[:5] + bytes((record[5] & ~flag,)) + record[6:]
+
+
 def with_time(record: bytes, due_ms: int, version: int) -> bytes:
     """The same message, due at another time, in another version."""
     return b"".join(

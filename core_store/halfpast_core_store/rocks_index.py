@@ -5,8 +5,10 @@ What must be known of it (measured in version 0.3.29):
 - The WAL is off: the commit log is the WAL. `flush` makes things durable.
 - `write` holds the GIL, also through a write stall, so memtables and level-0
   limits are sized so that stalls do not happen at the rated load.
-- Iterators are given a start only, and stop in Python: a `ReadOptions` with
-  bounds that nobody keeps a reference to reads freed memory.
+- An iterator without a bound passes over all that was deleted behind its range
+  before it can tell that this is over: 70 ms for 400,000 timers. So going forward it
+  is given one, in a `ReadOptions` that somebody keeps a reference to (or it reads
+  freed memory). Going back there is none: `set_iterate_lower_bound` sets another.
 - An iterator ends silently on an error, so its status is asked at the end.
 """
 
@@ -25,6 +27,7 @@ from rocksdict import (
     Options,
     Rdict,
     RdictIter,
+    ReadOptions,
     WriteBatch,
     WriteOptions,
 )
@@ -75,13 +78,12 @@ class RocksIndex:
     def scan(self, start: bytes, end: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         found: list[tuple[bytes, bytes]] = []
         try:
-            iterator = self._db.iter()
+            options = ReadOptions()  # lives as long as the iterator
+            options.set_iterate_upper_bound(end)
+            iterator = self._db.iter(options)
             iterator.seek(start)
             while len(found) < limit and iterator.valid():
-                key = iterator.key()
-                if key >= end:
-                    return found
-                found.append((key, iterator.value()))
+                found.append((iterator.key(), iterator.value()))
                 iterator.next()
             return checked(iterator, found)
         except Exception as error:
@@ -90,13 +92,12 @@ class RocksIndex:
     def scan_keys(self, start: bytes, end: bytes, limit: int) -> list[bytes]:
         found: list[bytes] = []
         try:
-            iterator = self._db.iter()
+            options = ReadOptions()  # lives as long as the iterator
+            options.set_iterate_upper_bound(end)
+            iterator = self._db.iter(options)
             iterator.seek(start)
             while len(found) < limit and iterator.valid():
-                key = iterator.key()
-                if key >= end:
-                    return found
-                found.append(key)
+                found.append(iterator.key())
                 iterator.next()
             return checked(iterator, found)
         except Exception as error:

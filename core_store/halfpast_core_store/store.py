@@ -285,11 +285,11 @@ class Store:
         self._project(batch, header, runs, sealed.system)
         position = keys.U64.pack(header.position)
         for item in sealed.items:
-            ends_some = item.request.lane == Lane.END_TRANSACTION
+            sends = item.request.lane == Lane.SEND
             for run in item.request.runs:
-                # One request has one block of ids, so first and last tell all; but
-                # commits of many transactions may travel as one request.
-                step = 1 if ends_some else max(1, len(run.records) - 1)
+                # What is sent with one request has one block of ids, so first and last
+                # tell all; commits and occurrences of many may travel as one.
+                step = max(1, len(run.records) - 1) if sends else 1
                 for block in blocks_of(run.records[::step]):
                     batch.put(block, position)
             for key, value in item.changes:

@@ -68,8 +68,9 @@ async def settings(api: Api, topic: str, **changes: Any) -> dict[str, Any]:
 
 async def dead_event(api: Api, topic: str = "orders", **event: Any) -> dict[str, Any]:
     """An event that died since its topic was closed, which is open again."""
-    published = await api.publish(topic, delay_ms=300, **event)
-    await settings(api, topic, accepting=False)
+    await api.put(f"/v1/topics/{topic}", {"paused": True})
+    published = await api.publish(topic, delay_ms=1, **event)
+    await settings(api, topic, accepting=False, paused=False)
     found = await event_in(api, published["id"], "dead")
     await settings(api, topic, accepting=True)
     await release_in(api, topic, "open")
@@ -275,9 +276,10 @@ async def test_a_dead_letter_is_given_up(api: Api) -> None:
 
 @pytest.mark.asyncio
 async def test_a_body_that_is_too_large_by_now_is_tried_again(api: Api) -> None:
-    published = await api.publish("orders", data="x" * 500, delay_ms=300)
-    small = await api.publish("orders", data="x", delay_ms=300)
-    await settings(api, "orders", max_body_bytes=100)
+    await api.put("/v1/topics/orders", {"paused": True})
+    published = await api.publish("orders", data="x" * 500, delay_ms=1)
+    small = await api.publish("orders", data="x", delay_ms=1)
+    await settings(api, "orders", max_body_bytes=100, paused=False)
     dead = await event_in(api, published["id"], "dead")
     assert dead["reason"].startswith("body_too_large: the body takes 502 bytes")
     await event_in(api, small["id"], "delivered")
@@ -285,9 +287,10 @@ async def test_a_body_that_is_too_large_by_now_is_tried_again(api: Api) -> None:
 
 @pytest.mark.asyncio
 async def test_pages_of_dead_letters(api: Api) -> None:
-    events = [{"topic": "orders", "data": n, "delay_ms": 300} for n in range(10)]
+    await api.put("/v1/topics/orders", {"paused": True})
+    events = [{"topic": "orders", "data": n, "delay_ms": 1} for n in range(10)]
     published = (await api.post("/v1/events:batch", {"events": events})).body
-    await settings(api, "orders", accepting=False)
+    await settings(api, "orders", accepting=False, paused=False)
     await event_in(api, published["results"][-1]["id"], "dead")
 
     async def all_pages() -> list[str]:

@@ -55,7 +55,9 @@ async def rig(
 
 async def until(look: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(10):
-        while not await look():
+        while True:
+            if await look():
+                return
             await asyncio.sleep(0.005)
 
 

@@ -86,4 +86,4 @@ async def test_wishes_that_cannot_be_meant_are_not_sent() -> None:
     with pytest.raises(ValueError, match="shift or deliver_at"):
         await client.reschedule_events(every=True)
     with pytest.raises(ValueError, match="time zone"):
-        await client.cancel_events(due_after=datetime(2030, 1, 1))  # noqa: DTZ001
+        await client.cancel_events(due_after=datetime(2030, 1, 1))

@@ -64,6 +64,10 @@ class IndexAgreement(RuleBasedStateMachine):
     def scan(self, start: bytes, end: bytes, limit: int) -> None:
         self.same(lambda index: index.scan(start, end, limit))
 
+    @rule(start=keys, end=keys, limit=limits)
+    def scan_keys(self, start: bytes, end: bytes, limit: int) -> None:
+        self.same(lambda index: index.scan_keys(start, end, limit))
+
     @rule(start=keys, floor=keys, limit=limits)
     def scan_back(self, start: bytes, floor: bytes, limit: int) -> None:
         self.same(lambda index: index.scan_back(start, floor, limit))

@@ -484,9 +484,9 @@ async def test_a_restarted_broker_is_found_again(tmp_path: Path) -> None:
             calls = [asyncio.create_task(rig.end(one)) for one in identities]
             await asyncio.sleep(0.01)  # amid the commits
             await rig.close_broker(grace_s)
+            await rig.open_broker()
             async with asyncio.timeout(20):
                 await asyncio.gather(*calls, return_exceptions=True)
-            await rig.open_broker()
             for identity in identities:
                 result = await settled(rig, identity)
                 assert (result.code, result.state) == ("", COMMITTED)

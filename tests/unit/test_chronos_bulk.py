@@ -1,5 +1,7 @@
 """Bulk cancel and reschedule: everything that is meant, once, and nothing else."""
 
+from typing import Any
+
 import pytest
 from tests.unit.chronos_bulk import (
     BulkLine,
@@ -13,10 +15,12 @@ from tests.unit.chronos_line import (
     TOPIC,
     event_id,
     number_of,
+    own_record,
     schedule_record,
 )
 
-from halfpast_chronos.delay_server import EventState, Happening
+from halfpast_chronos.decisions import decide_replace
+from halfpast_chronos.delay_server import EventState, Happening, Replace
 from halfpast_chronos.operation import (
     BeginBulk,
     CancelOperation,
@@ -77,7 +81,7 @@ def due(line: BulkLine) -> dict[int, int]:
     ],
 )
 def test_what_the_filter_means_is_cancelled(
-    line: BulkLine, wanted: dict[str, object], cancelled: range
+    line: BulkLine, wanted: dict[str, Any], cancelled: range
 ) -> None:
     ended = line.carry_out(cancel_of(**wanted))
     assert ended.state == OperationState.DONE
@@ -103,7 +107,7 @@ def test_a_dry_run_counts_and_changes_nothing(line: BulkLine) -> None:
 @pytest.mark.parametrize("shift_ms", [25, -25, 10, 1000, -10])
 @pytest.mark.parametrize("wanted", [{}, {"topic_id": TOPIC}, {"key": b"key-0"}])
 def test_each_is_shifted_once(
-    line: BulkLine, shift_ms: int, wanted: dict[str, object]
+    line: BulkLine, shift_ms: int, wanted: dict[str, Any]
 ) -> None:
     line.schedule(99, START_MS + 10_000, topic_id=TOPIC, key=b"key-0")
     before = due(line)
@@ -284,3 +288,25 @@ def test_what_is_tried_again_is_met_where_it_waits(line: BulkLine) -> None:
     assert not pending(line)
     assert not line.index.scan(b"D", b"E", 10)
     assert not line.index.scan(b"T", b"U", 10)
+
+
+def test_what_happened_to_an_event_since_it_was_met_is_kept() -> None:
+    """A slice that seemed refused comes after all, from another process perhaps."""
+    line = BulkLine()
+    due_ms = START_MS + 1000
+    line.see_through(decide_replace(line.core, Replace(own_record(1, due_ms, b"own"))))
+    begun = line.begin(cancel_of())
+    command = line.plan(begun.operation_id).command(line.operations)
+    line.give_up(command)
+    again = Replace(own_record(2, due_ms, b"own", body=b"new"))
+    line.see_through(decide_replace(line.core, again))
+    line.append(command.request)
+    line.follow()
+    event = line.event(1)
+    assert event.state == EventState.CANCELLED
+    assert event.version == 3
+    assert [what for _, what in event.timeline] == [
+        Happening.SCHEDULED,
+        Happening.REPLACED,
+        Happening.CANCELLED,
+    ]

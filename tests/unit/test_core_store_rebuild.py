@@ -1,5 +1,6 @@
 """Every projection can be deleted: the log gives the same answers again."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.core_store_world import START_MS, World
@@ -120,6 +121,22 @@ def test_every_event_of_a_request_is_found_by_its_id() -> None:
         for record in [*first, *second, *later]:
             found = world.store.events.find(record[16:32])
             assert (found.record, found.stored_ms) == (record, answer.stored_ms)
+
+
+@pytest.mark.parametrize("lane", [Lane.END_TRANSACTION, Lane.SYSTEM])
+def test_events_of_many_blocks_in_one_run_are_found(lane: Lane) -> None:
+    # Commits of many transactions, or occurrences of many schedules: the live index
+    # knew the first and the last, and a rebuilt one knew all.
+    world = World()
+    number = world.topic().id
+    records = [world.record(b"%d" % i, block=50 + i) for i in range(5)]
+    world.store.submit(Append([Run(number, 0, records)], lane), lambda _: None)
+    world.pump()
+    for record in records:
+        assert world.store.events.find(record[16:32]).record == record
+    live = world.contents()
+    world.rebuild()
+    assert world.contents() == live
 
 
 def test_an_event_behind_a_replacement_in_one_run_is_found() -> None:
