@@ -19,6 +19,7 @@ from halfpast_chronos import due_counts, due_query, keys, recount, topic_counts
 from halfpast_chronos.decisions import Command, decide_cancel, decide_reschedule
 from halfpast_chronos.delay_server import Cancel, Reschedule
 from halfpast_chronos.due_query import DueQuery
+from halfpast_chronos.recount import Recount, Split
 from halfpast_chronos.topic_counts import DAY_MS, HOUR_MS, MINUTE_MS, TopicCounts
 
 TOPICS = (TOPIC, TOPIC + 1)
@@ -232,3 +233,33 @@ def test_emptied_topics_are_forgotten() -> None:
     line.core.save_position()
     assert not line.index.scan(b"C", b"D", 10)
     assert line.core.due_counts.topic_ids() == []
+
+
+@pytest.mark.parametrize("made", ["split", "recount"])
+def test_what_changes_while_it_is_counted_is_counted_once(made: str) -> None:
+    """Before the cursor, at it, and behind it: some come, some go."""
+    line = Line()
+    for n in range(0, 40, 2):
+        line.schedule(n, START_MS + 1000 * n)
+    stretch = (0, START_MS // topic_counts.STRETCH_MS)
+    job: Split | Recount = Split(TOPIC, stretch) if made == "split" else Recount(TOPIC)
+    assert job.step(line.index, 10)
+    changes = [(n, 1) for n in range(1, 40, 6)] + [(n, -1) for n in range(0, 40, 8)]
+    batch = line.index.batch()
+    for n, change in changes:
+        key = keys.timer(TOPIC, START_MS + 1000 * n, event_id(n))
+        job.change(key, START_MS + 1000 * n, change)
+        batch.put(key, b"") if change > 0 else batch.delete(key)
+    line.index.write(batch)
+    while job.step(line.index, 3):
+        pass
+    counts = TopicCounts()
+    left = dues(line, TOPIC)
+    counts.stretches[stretch[1]] = counts.total = 1000
+    found = job.finish(counts)
+    days = Counter(ms // DAY_MS for ms in left)
+    assert {n: found.count_at(1, n) for n in days} == (
+        days if made == "split" else dict.fromkeys(days, 0)
+    )
+    if made == "recount":
+        assert found.total == len(left)

@@ -1,5 +1,7 @@
 """Events that their topic does not take: tried again, dead, redriven."""
 
+from itertools import pairwise
+
 import pytest
 from tests.unit.chronos_line import (
     START_MS,
@@ -98,7 +100,7 @@ def test_pauses_grow_no_longer_than_their_maximum() -> None:
     line.schedule(1, START_MS)
     times = tried(line, START_MS + 60_000)
     assert times[:5] == [0, 1000, 3000, 7000, 12_000]
-    assert {b - a for a, b in zip(times[3:], times[4:], strict=False)} == {5_000}
+    assert {b - a for a, b in pairwise(times[3:])} == {5_000}
 
 
 def test_what_is_taken_at_last_is_delivered_with_its_own_due_time() -> None:

@@ -4,9 +4,9 @@ from tests.unit.chronos_line import START_MS, TOPIC, Line, event_id, schedule_re
 
 from halfpast_chronos import keys
 from halfpast_chronos.config import ChronosConfig
-from halfpast_chronos.horizon import SLICE_SIZE, Horizon
+from halfpast_chronos.horizon import Horizon
+from halfpast_chronos.load_slice import SLICE_MIN, SLICE_SIZE
 from halfpast_chronos.reach import Reach
-from halfpast_chronos.release_rules import SLICE_MIN
 from halfpast_core_store.memory_index import MemoryIndex
 
 SMALL: dict[str, int] = {"near_count_max": 10, "load_count": 3, "fire_count": 4}

@@ -510,6 +510,26 @@ def test_what_its_topic_does_not_take_fails_as_any_event() -> None:
     assert line.dues(MINUTE_MS) == [2 * MINUTE_MS]
 
 
+def test_one_that_was_not_taken_is_found_in_the_log_as_the_timer_it_became() -> None:
+    line = RecurringLine(retry_initial_ms=1000, retry_max_ms=1000)
+    line.create(EVERY_MINUTE)
+    line.core.control(TOPIC, TopicControl(closed="closed: it takes nothing"))
+    line.clock.advance(MINUTE_MS)
+    firing = line.core.fire()
+    assert firing is not None
+    (timer,) = firing.request.runs[0].records
+    assert decode_record(timer).flags & RecordFlag.OCCURRENCE
+    assert first_stored(timer), "the store finds it by its id from now on"
+    line.append(firing.request)
+    line.follow()
+    line.core.control(TOPIC, TopicControl())
+    firing = line.core.fire()
+    assert firing is not None
+    (message,) = firing.request.runs[0].records
+    assert decode_record(message).event_id == decode_record(timer).event_id
+    assert not first_stored(message), "it is there already"
+
+
 def test_what_the_broker_refuses_for_good_fails_and_the_rest_goes_on() -> None:
     line = RecurringLine()
     line.create(EVERY_MINUTE)
