@@ -21,6 +21,7 @@ from halfpast_api import (
     cli_schedule,
     cli_serve,
     cli_tail,
+    cli_topic,
     cli_tx,
 )
 from halfpast_api.cli_output import AsJson, print_json, print_line
@@ -76,6 +77,7 @@ for module in (
     cli_tail,
     cli_groups,
     cli_tx,
+    cli_topic,
     cli_schedule,
     cli_due,
     cli_bulk,
