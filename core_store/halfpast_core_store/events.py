@@ -4,7 +4,8 @@ The ids of one request are consecutive and share their high bits, the block. The
 index holds one entry a block: where the frame lies in which these events were
 first stored. Events that a timer delivers, or that go to dead letters, keep their
 id and get no second entry. A message of a transaction gets its entry by the commit,
-and an occurrence of a schedule, which has an id of its own, when it is delivered.
+and an occurrence of a schedule, which has an id of its own, when it is delivered, or
+before that if its topic does not take it, by the timer that it becomes.
 """
 
 from collections.abc import Iterable, Iterator

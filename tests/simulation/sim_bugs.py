@@ -7,6 +7,8 @@ simulated clients, that does what a careless change might do.
 from collections.abc import Callable
 from typing import Any
 
+from tests.simulation.sim_settings import Focus
+from tests.simulation.sim_timer_bugs import TIMER_BUGS
 from tests.simulation.sim_transaction_bugs import TRANSACTION_BUGS
 
 from halfpast_chronos.config import ChronosConfig
@@ -80,8 +82,10 @@ class FiresTooSoon(DelayCore):
 class RoundsDown(DelayCore):
     """The wheel counts in steps of 8 ms and rounds down; nobody looks again."""
 
-    def __init__(self, index: Index, clock: Clock, config: ChronosConfig) -> None:
-        super().__init__(index, clock, config)
+    def __init__(
+        self, index: Index, clock: Clock, config: ChronosConfig, **options: bool
+    ) -> None:
+        super().__init__(index, clock, config, **options)
         wheel = self.horizon._wheel  # pyright: ignore[reportPrivateUsage]
         insert = wheel.insert
 
@@ -134,7 +138,7 @@ class HoldsTooLittle(DelayCore):
 
 
 Planted = dict[str, Any]
-BUGS: dict[str, Planted] = {
+BROKER_BUGS: dict[str, Planted] = {
     "acknowledges before fsync": {"durable": False},
     "never syncs": {"make_store": WritesBeforeSync},
     "fires before durable": {"make_core": FiresTooSoon},
@@ -147,6 +151,10 @@ BUGS: dict[str, Planted] = {
     "log given up too early": {"make_core": HoldsTooLittle},
     "cancels lost on restart": {"make_core": ForgetsCancels},
     **TRANSACTION_BUGS,
+}
+BUGS: dict[str, Planted] = {
+    name: {"focus": Focus.BROKER, **planted}
+    for name, planted in {**BROKER_BUGS, **TIMER_BUGS}.items()
 }
 
 MakeStore = Callable[..., Store]

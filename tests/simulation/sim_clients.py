@@ -2,27 +2,48 @@
 
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.simulation.sim_model import Sent, demand
-from tests.simulation.sim_settings import QUEUES, TOPICS
+from tests.simulation.sim_settings import (
+    ALL_TOPICS,
+    CHOOSY_TOPICS,
+    QUEUES,
+    TOPICS,
+    Focus,
+)
 
 from halfpast_chronos.decisions import (
-    Busy,
     Command,
     decide_cancel,
     decide_replace,
     decide_reschedule,
 )
-from halfpast_chronos.delay_server import Cancel, Cancelled, Replace, Reschedule
+from halfpast_chronos.delay_server import (
+    Cancel,
+    Cancelled,
+    EventState,
+    Replace,
+    Reschedule,
+)
 from halfpast_chronos.errors import DelayError
 from halfpast_core_store.broker import Append, Appended, Dedup, Run
-from halfpast_core_store.errors import CoreError, FenceLost
+from halfpast_core_store.errors import CoreError
 from halfpast_core_store.record import RecordFlag, RecordKind, encode_record
 from halfpast_core_store.topics import SYS_SCHEDULE
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import World
+
+FINISHED = (EventState.DELIVERED, EventState.CANCELLED)
+STATES = {
+    "too_late": EventState.DELIVERED,
+    "cancelled": EventState.CANCELLED,
+    "already_delivered": EventState.DELIVERED,
+    "already_cancelled": EventState.CANCELLED,
+    "event_dead": EventState.DEAD,
+}
+"""What the Delay Server says of an event, and what is so then."""
 
 
 class Clients:
@@ -35,6 +56,12 @@ class Clients:
         self._ids = 0
         self._sequence = 0
         self._retries: list[bytes] = []
+        plain = world.focus == Focus.BROKER
+        self._delays_ms = (0, 1, 20, 100, 900) if plain else (0, 1, 20, 100, 900, 2500)
+        self._counts = (1, 1, 2, 5) if plain else (1, 2, 5, 12)
+        self._names = (b"",) if plain else (b"", b"k1", b"k2")
+        self._tags = (b"",) if plain else (b"", b"x")
+        self._upsert_topics = TOPICS[1:] if plain else (TOPICS[1], CHOOSY_TOPICS[0])
 
     def _next_id(self) -> bytes:
         self._ids += 1
@@ -45,13 +72,15 @@ class Clients:
         base = self._next_id()
         runs: list[Run] = []
         sents: list[Sent] = []
-        for i in range(self._random.choice((1, 1, 2, 5))):
+        for i in range(self._random.choice(self._counts)):
             self._sequence += 1
             event_id = (int.from_bytes(base, "big") + i).to_bytes(16, "big")
             topic = self._random.choice(TOPICS)
             queue = self._random.randrange(QUEUES)
             later = self._random.random() < 0.5
-            due_ms = self._world.now_ms + self._random.choice((0, 1, 20, 100, 900))
+            due_ms = self._world.now_ms + self._random.choice(self._delays_ms)
+            if later and self._world.focus != Focus.BROKER:
+                topic = self._random.choice(ALL_TOPICS)
             sent = self._model.send(event_id, due_ms if later else 0, self._sequence)
             sents.append(sent)
             record = self._record(event_id, topic, queue, due_ms if later else 0)
@@ -73,6 +102,8 @@ class Clients:
             event_id=event_id,
             born_ms=self._world.now_ms,
             due_ms=due_ms,
+            key=self._random.choice(self._names),
+            tag=self._random.choice(self._tags),
             body=self._sequence.to_bytes(4, "big") + bytes(self._random.randint(0, 90)),
         )
 
@@ -104,111 +135,142 @@ class Clients:
 
         self._submit(Append([Run(TOPICS[0], QUEUES - 1, [record])], dedup=dedup), done)
 
+    # --- decisions ----------------------------------------------------------------
+
     def decide(self) -> None:
         """Cancel, reschedule, promote or replace some scheduled event."""
         later = [s for s in self._model.sent.values() if s.due_ms and not s.cancel]
-        if not later or not self._world.live:
+        if not later:
             return
         sent = self._random.choice(later[-20:])
-        self._world.catch_up()
-        try:
-            if self._random.random() < 0.5:
-                self._cancel(sent)
-            else:
-                self._move(sent)
-        except DelayError:
-            pass
+        if self._random.random() < 0.5:
+            self._cancel(sent)
+        else:
+            self._move(sent)
 
     def _cancel(self, sent: Sent) -> None:
-        decision = decide_cancel(self._world.core, Cancel(sent.event_id))
-        if isinstance(decision, Busy):
-            return
-        if isinstance(decision, Cancelled):
-            if decision.outcome != "not_found" or sent.acknowledged:
-                sent.cancel = decision.outcome
-            if decision.outcome == "not_found":
-                demand(not sent.acknowledged, 4, "an acknowledged event was not found")
-            return
-        sent.maybe_cancelled = True
+        process = self._world.delay
+        request = Cancel(sent.event_id)
 
-        def done(answer: Appended | Exception) -> None:
-            if isinstance(answer, Appended):
+        def decided() -> Any:
+            decision = decide_cancel(process.core, request)
+            if isinstance(decision, Command):
+                sent.maybe_cancelled = True
+            return decision
+
+        def answered(answer: object) -> None:
+            if isinstance(answer, Command):
                 sent.cancel = "cancelled"
+            elif isinstance(answer, Cancelled):
+                self._check_state(sent.event_id, answer.outcome)
+                if answer.outcome != "not_found":
+                    sent.cancel = answer.outcome
+                elif sent.acknowledged and not self._is_forgotten(sent.event_id):
+                    demand(False, 4, "an acknowledged event was not found")
 
-        self._command(decision, done)
+        process.decide(decided, answered)
+
+    def _is_forgotten(self, event_id: bytes) -> bool:
+        timer = self._world.timers.timers.get(event_id)
+        finished = timer is not None and timer.state in FINISHED
+        return finished and self._world.forgets_events
 
     def _move(self, sent: Sent) -> None:
-        due_ms = self._world.now_ms + self._random.choice((-5, 1, 40, 300))
+        process = self._world.delay
+        asked_ms = self._world.now_ms + self._random.choice((-5, 1, 40, 300))
         now = self._random.random() < 0.3
-        request = Reschedule(sent.event_id, due_ms, None, now)
-        decision = decide_reschedule(self._world.core, request)
-        if isinstance(decision, Busy):
-            return
-        due_ms = self._world.now_ms if now else due_ms
-        before = set(sent.dues)
-        sent.dues.add(due_ms)
+        moved = Moved(sent)
 
-        def done(answer: Appended | Exception) -> None:
-            if isinstance(answer, Appended):
-                sent.dues -= before - {due_ms}
+        def decided() -> Any:
+            request = Reschedule(sent.event_id, asked_ms, None, now)
+            decision = decide_reschedule(process.core, request)
+            if isinstance(decision, Command):
+                moved.to(self._world.now_ms if now else asked_ms)
+            return decision
 
-        self._command(decision, done)
+        def answered(answer: object) -> None:
+            if isinstance(answer, Command):
+                moved.surely()
+            elif isinstance(answer, DelayError):
+                self._check_state(sent.event_id, answer.code)
+
+        process.decide(decided, answered)
+
+    def _check_state(self, event_id: bytes, told: str) -> None:
+        """What is said to be the reason of a refusal is so by the log."""
+        state = STATES.get(told)
+        timer = self._world.timers.timers.get(event_id)
+        if state is not None:
+            true = timer is not None and timer.state == state
+            demand(true, 4, f"{event_id.hex()} is {told}, says the server: {timer}")
 
     def put(self) -> None:
         """Create or replace by an own key; the last one answered is what counts."""
-        if not self._world.live:
-            return
-        self._world.catch_up()
+        process = self._world.delay
         key = self._random.choice((b"a", b"b"))
+        topic = self._random.choice(self._upsert_topics)
         self._sequence += 1
         due_ms = self._world.now_ms + self._random.choice((1, 50, 300))
         fresh = self._next_id()
         record = encode_record(
             RecordKind.SCHEDULE,
-            topic_id=TOPICS[1],
+            topic_id=topic,
             event_id=fresh,
             born_ms=self._world.now_ms,
             due_ms=due_ms,
             key=key,
             flags=RecordFlag.UPSERT,
-            body=bytes(4),
+            body=self._sequence.to_bytes(4, "big"),
         )
-        try:
-            decision = decide_replace(self._world.core, Replace(record))
-        except DelayError:
-            return
-        if isinstance(decision, Busy):
-            return
-        sent = self._model.sent.get(decision.event_id)
-        if sent is None:
-            sent = self._model.send(decision.event_id, due_ms, 0)
-        before = set(sent.dues)
-        sent.dues.add(due_ms)
+        request = Replace(record, self._random.choice((None, None, None, 1, 2)))
+        moves: list[Moved] = []
 
-        def done(answer: Appended | Exception) -> None:
-            if isinstance(answer, Appended):
-                sent.acknowledged = True
-                sent.dues -= before - {due_ms}
+        def decided() -> Any:
+            decision = decide_replace(process.core, request)
+            if isinstance(decision, Command):
+                if decision.created:
+                    self._check_free(topic, key)
+                sent = self._model.sent.get(decision.event_id)
+                if sent is None:
+                    sent = self._model.send(decision.event_id, due_ms, 0)
+                moves.append(Moved(sent))
+                moves[-1].to(due_ms)
+            return decision
 
-        self._command(decision, done)
+        def answered(answer: object) -> None:
+            if isinstance(answer, Command):
+                moves[-1].sent.acknowledged = True
+                moves[-1].surely()
+            elif isinstance(answer, DelayError):
+                event_id = process.core.own_event(topic, key)
+                if event_id is not None:
+                    self._check_state(event_id, answer.code)
 
-    def _command(
-        self, command: Command, done: Callable[[Appended | Exception], None]
-    ) -> None:
-        request = command.request
-        request.fence_role, request.fence_token = "chronos", self._world.token
-        core = self._world.core
+        process.decide(decided, answered)
 
-        def answered(answer: Appended | Exception) -> None:
-            if isinstance(answer, FenceLost):
-                return
-            done(answer)
+    def _check_free(self, topic: int, key: bytes) -> None:
+        """Nothing is pending under this own key."""
+        pending = [
+            timer.event_id.hex()
+            for timer in self._world.timers.timers.values()
+            if timer.is_pending and (timer.topic_id, timer.key) == (topic, key)
+        ]
+        demand(not pending, 4, f"{pending} are there, yet a new one is made")
 
-        try:
-            self._world.store.submit(request, answered)
-        except CoreError:
-            core.release(command.claims)
-            core.return_to_wheel(command.event_id)
-            return
-        if self._world.answer_early:
-            done(Appended(0, 0))
+
+class Moved:
+    """A change of an event's due time, whose answer may never come."""
+
+    def __init__(self, sent: Sent) -> None:
+        self.sent = sent
+        self._number = 0
+
+    def to(self, due_ms: int) -> None:
+        """It is asked for."""
+        self._number = max(self.sent.asked) + 1
+        self.sent.asked[self._number] = due_ms
+
+    def surely(self) -> None:
+        """It was answered: what was decided before counts no more."""
+        for number in [it for it in self.sent.asked if it < self._number]:
+            del self.sent.asked[number]

@@ -3,7 +3,7 @@
 import contextlib
 from typing import TYPE_CHECKING
 
-from tests.simulation.sim_model import demand
+from tests.simulation.sim_model import Stored, demand
 from tests.simulation.sim_settings import GROUP, TOPICS
 
 from halfpast_core_store.broker import Delivered, Pop, Settle, SettleAction
@@ -83,13 +83,17 @@ class Readers:
             self._world.drain_store()
             self._model.settled.update(place for place, _ in self.held)
         observer = self._world.observer
-        messages = {(m.queue, m.offset) for m in observer.messages()}
+        messages = self._places_of(observer.messages())
         settled = self._places(self._model.settled)
         demand(messages >= settled, 6, f"from nowhere: {settled - messages}")
         kept_from = self._world.store.log.start
-        kept = {(m.queue, m.offset) for m in observer.messages(kept_from)}
+        kept = self._places_of(observer.messages(kept_from))
         missing = kept - settled - self._places(self._model.maybe_settled)
         demand(not missing, 6, f"never consumed: {missing}")
+
+    @staticmethod
+    def _places_of(messages: list[Stored]) -> set[tuple[tuple[int, int], int]]:
+        return {(it.queue, it.offset) for it in messages if it.queue[0] in TOPICS}
 
     @staticmethod
     def _places(

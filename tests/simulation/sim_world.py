@@ -7,12 +7,14 @@ from what its disk kept.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from tests.simulation.sim_calls import Calls
 from tests.simulation.sim_checks import Observer
 from tests.simulation.sim_clients import Clients
 from tests.simulation.sim_clock import SimClock, SimRng
+from tests.simulation.sim_delay import DelayProcess
 from tests.simulation.sim_disk import Fuse, SimDisk, SimulatedCrash
 from tests.simulation.sim_endpoints import Endpoints
 from tests.simulation.sim_history import History
@@ -20,32 +22,39 @@ from tests.simulation.sim_model import Model
 from tests.simulation.sim_processes import Processes
 from tests.simulation.sim_producers import Producers
 from tests.simulation.sim_readers import Readers
+from tests.simulation.sim_releases import Settings
+from tests.simulation.sim_schedulers import Schedulers
 from tests.simulation.sim_settings import (
+    ALL_TOPICS,
     CHRONOS,
+    CHRONOS_CONFIGS,
+    FOCUS_OF_SEED,
+    FORGETFUL_HISTORY,
     FORGETFUL_STORE,
     QUEUES,
     SALT,
     STORE,
-    TOPICS,
+    Focus,
 )
+from tests.simulation.sim_timer_model import TimerModel
 from tests.simulation.sim_transaction_model import TransactionModel
 from tests.simulation.sim_transactions import TransactionProcess
 
-from halfpast_chronos.core import DelayCore, Firing
-from halfpast_core_store.broker import Append, Appended, Follow, Run
+from halfpast_chronos.bulk_records import BulkRecords
+from halfpast_chronos.core import DelayCore
+from halfpast_chronos.recurring import Recurring
+from halfpast_core_store.broker import Append, Run
 from halfpast_core_store.consumers import Consumers
-from halfpast_core_store.errors import CoreError
-from halfpast_core_store.follow import follow
 from halfpast_core_store.memory_disk import MemoryDisk
 from halfpast_core_store.memory_index import MemoryIndex
 from halfpast_core_store.pending import Sealed
-from halfpast_core_store.record import Family
 from halfpast_core_store.store import Store
 from halfpast_core_store.topics import SYS_TOPICS
 
 
 class World:
-    """One run. `make_store` and `make_core` let a test plant a bug."""
+    """One run. The makers let a test plant a bug; the seed tells the focus, if nobody
+    does."""
 
     def __init__(
         self,
@@ -54,15 +63,27 @@ class World:
         make_core: Callable[..., DelayCore] = DelayCore,
         make_transactions: type[TransactionProcess] = TransactionProcess,
         make_producers: type[Producers] = Producers,
+        make_recurring: Callable[[DelayCore], Recurring] = Recurring,
+        make_bulk_records: Callable[[DelayCore], BulkRecords] = BulkRecords,
+        make_delay: type[DelayProcess] = DelayProcess,
         *,
+        focus: Focus | None = None,
         durable: bool = True,
         answer_early: bool = False,
     ) -> None:
         self.random = Random(seed)
+        self.focus = focus or FOCUS_OF_SEED[seed % len(FOCUS_OF_SEED)]
         self.forgets = seed % 3 == 0
+        self.forgets_events = self.focus != Focus.BROKER and seed % 7 == 0
+        self.chronos = CHRONOS
+        if self.focus != Focus.BROKER:
+            self.chronos = self.random.choice(CHRONOS_CONFIGS)
+        if self.forgets_events:
+            self.chronos = replace(self.chronos, **FORGETFUL_HISTORY)
         self.config = FORGETFUL_STORE if self.forgets else STORE
-        self.observer = Observer()
         self.clock = SimClock()
+        self.timers = TimerModel(self)
+        self.observer = Observer(self.timers)
         self.rng = SimRng(self.random)
         self.model = Model()
         self.transaction_model = TransactionModel(is_forgetful=self.forgets)
@@ -70,13 +91,17 @@ class World:
         self.make_store = make_store
         self.make_core = make_core
         self.make_transactions = make_transactions
+        self.make_recurring = make_recurring
+        self.make_bulk_records = make_bulk_records
+        self._make_delay = make_delay
         self.durable = durable
         self.answer_early = answer_early
         self.disk = SimDisk(MemoryDisk(), self.fuse)
         self.index = MemoryIndex()
-        self.delay_index = MemoryIndex()
         self.clients = Clients(self)
         self.readers = Readers(self)
+        self.schedulers = Schedulers(self)
+        self.settings = Settings(self)
         self.calls = Calls(self)
         self.producers = make_producers(self)
         self.endpoints = Endpoints(self)
@@ -85,7 +110,7 @@ class World:
         self.histories: dict[bytes, History] = {}
         self._open_store()
         self._create_topics()
-        self._open_core()
+        self.delay = self._make_delay(self, MemoryIndex())
         self.transaction_token = 0
         self.processes = Processes(self, make_transactions)
         self.armed = True
@@ -104,20 +129,18 @@ class World:
         self.readers.held = []
 
     def _create_topics(self) -> None:
-        for i in range(len(TOPICS)):
-            record = self.store.registry.draft_topic(f"topic-{i}", QUEUES, self.now_ms)
-            assert record is not None
-            self.store.submit(Append([Run(SYS_TOPICS, 0, [record])], 3), lambda _: None)
+        for i in range(len(ALL_TOPICS) - 1):
+            self._create_topic(i)
+
+    def create_late_topic(self) -> None:
+        self._create_topic(len(ALL_TOPICS) - 1)
+
+    def _create_topic(self, number: int) -> None:
+        name = f"topic-{number}"
+        record = self.store.registry.draft_topic(name, QUEUES, self.now_ms)
+        assert record is not None
+        self.store.submit(Append([Run(SYS_TOPICS, 0, [record])], 3), lambda _: None)
         self.drain_store()
-
-    def _open_core(self) -> None:
-        self.core = self.make_core(self.delay_index, self.clock, CHRONOS)
-        self._take_role()
-
-    def _take_role(self) -> None:
-        self.live = False
-        self.firings = 0
-        self.token, self.role_end = self.store.acquire("chronos")
 
     def crash_broker(self) -> None:
         """Power is lost: unsynced sectors survive as they like."""
@@ -136,14 +159,15 @@ class World:
                 continue
             break
         self.fuse.left = None
-        self._take_role()
+        self.delay.connection.cut()
         self.processes.cut()
 
-    def crash_core(self) -> None:
+    def crash_delay(self) -> None:
+        """The Delay Server dies, and starts from what its disk kept."""
         self.crashes += 1
-        kept = self.random.randint(0, self.delay_index.batches_at_risk)
-        self.delay_index = self.delay_index.crash(kept)
-        self._open_core()
+        index = self.delay.index
+        kept = self.random.randint(0, index.batches_at_risk)
+        self.delay = self._make_delay(self, index.crash(kept))
 
     @property
     def transactions(self) -> TransactionProcess:
@@ -176,74 +200,40 @@ class World:
             self.store.complete(sealed)
             self.observer.completed(self.store, sealed.write.draft.position)
 
-    def core_step(self) -> None:
-        """The Delay Server's next move: follow, load, fire."""
-        followed = follow(
-            self.store.log,
-            Follow(self.core.position, Family.TIMERS, size_max=2000),
-        )
-        self.core.apply(followed.frames, followed.next_position)
-        if not self.live:
-            if self.core.position < self.role_end:
-                return
-            claims = sorted(self.core.claims)
-            self.core.release(claims)
-            for claim in claims:
-                if len(claim) == 16:
-                    self.core.return_to_wheel(claim)
-            self.live = True
-        self.core.horizon.load(self.now_ms)
-        if self.firings < CHRONOS.fire_in_flight:
-            firing = self.core.fire()
-            if firing is not None:
-                self._send(firing)
-
-    def _send(self, firing: Firing) -> None:
-        request = firing.request
-        request.fence_role, request.fence_token = "chronos", self.token
-        token = self.token
-
-        def done(answer: Appended | Exception) -> None:
-            if token == self.token:
-                self.firings -= 1
-
-        self.firings += 1
-        try:
-            self.store.submit(request, done)
-        except CoreError:
-            self.firings -= 1
-            self.core.refused(firing)
+    def delay_step(self) -> None:
+        self.delay.step()
 
     def time_step(self) -> None:
         self.clock.pass_ns(self.random.randint(1, 30_000_000))
         if self.random.random() < 0.02:
             self.clock.jump_ms(self.random.randint(-200, 200))
 
+    def clock_step(self) -> None:
+        """Somebody sets the clock by much."""
+        self.clock.jump_ms(self.random.choice((-1200, -400, 700, 1500, 3000)))
+
+    def stand_still(self) -> None:
+        """Nothing runs for a while."""
+        self.clock.pass_ns(self.random.randint(100, 2_500) * 1_000_000)
+
     def flush_step(self) -> None:
         """Some of the indexes are flushed, and the log deleted that nobody needs."""
         if self.random.random() < 0.6:
             self.store.flush(self.store.log.durable_end)
         if self.random.random() < 0.6:
-            position = self.core.save_position()
-            self.delay_index.flush()
-            if self.live:
-                self.store.hold("chronos", self.token, position)
+            self.delay.keep_house()
         if self.random.random() < 0.6:
             self.transactions.flush()
         self.store.housekeep()
         self.store.log.delete_forgotten()
 
-    def catch_up(self) -> None:
-        """The Delay Server applies all that is durable."""
-        while self.core.position < self.store.log.durable_end:
-            followed = follow(self.store.log, Follow(self.core.position, Family.TIMERS))
-            self.core.apply(followed.frames, followed.next_position)
-
     # --- checks -----------------------------------------------------------------
 
     def check(self, *, final: bool = False) -> None:
         """Compare the log with what clients were told."""
-        self.model.check(self.observer.messages(), final=final)
+        timers = self.timers.timers
+        self.model.check(self.observer.messages(), timers, final=final)
+        self.timers.check(self.delay)
         self.histories = self.transaction_model.check(
             self.observer.logged(), self.clock.set_back_ms, final=final
         )
