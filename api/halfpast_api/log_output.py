@@ -5,6 +5,7 @@ import io
 import logging
 import sys
 from enum import StrEnum
+from typing import TextIO, cast
 
 import structlog
 
@@ -57,7 +58,7 @@ def configure_logging(form: LogFormat, level: LogLevel) -> None:
             colors=sys.stderr.isatty(),
             exception_formatter=structlog.dev.plain_traceback,
         )
-    stderr = PresentStderr()
+    stderr = cast(TextIO, PresentStderr())  # text streams differ in typing alone
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),

@@ -115,8 +115,8 @@ async def test_an_operation_goes_on_after_a_restart(
         assert changed == sorted(changed)
         done = await ended(rig, operation_id)
         assert done.changed == 3000
-        found = await rig.delay.ask_due(AskDue(0, 0, EVER_MS, 1000))
-        first, last = found.buckets[0][0], found.buckets[-1][0]
+        due = await rig.delay.ask_due(AskDue(0, 0, EVER_MS, 1000))
+        first, last = due.buckets[0][0], due.buckets[-1][0]
         assert start + FAR_MS - 1000 <= first <= last <= start + FAR_MS + 3000
 
 
@@ -142,7 +142,7 @@ async def test_a_broker_that_goes_amid_an_operation_is_waited_for(
                 except CoreError:
                     await asyncio.sleep(0.05)
         assert done.changed == 2000
-        found = await rig.delay.ask_due(AskDue(0, 0, EVER_MS, 1000))
+        due = await rig.delay.ask_due(AskDue(0, 0, EVER_MS, 1000))
         assert found.pending == 2000
         assert found.buckets[-1][0] < start - 57_000
         status = await rig.delay.status(Empty())
