@@ -126,20 +126,6 @@ def check_sums(books: Books) -> list[Problem]:
     ]
 
 
-def check_counters(books: Books) -> list[Problem]:
-    """Counters of a service that has read the whole log, which are its own sums."""
-    ended = Counter(
-        f'ended_total{{outcome="{one.state}",source="{one.source}"}}'
-        for one in books.outcomes.values()
-    )
-    ended["begun_total"] = len(books.outcomes)
-    return [
-        Problem("unbalanced", name, f"{books.metrics.get(name)}, not {count}")
-        for name, count in ended.items()
-        if books.metrics.get(name) != count
-    ]
-
-
 async def _check_sample(client: PatientClient, books: Books) -> list[Problem]:
     """GET of some transactions and of their messages."""
     placed = {one.transaction_id: one for one in books.placed}
