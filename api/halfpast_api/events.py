@@ -35,8 +35,8 @@ from halfpast_chronos.delay_server import (
     ListEvents,
     Reschedule,
 )
-from halfpast_chronos.release_calls import Redrive
 from halfpast_chronos.errors import AlreadyDelivered, UnknownEvent
+from halfpast_chronos.release_calls import Redrive
 from halfpast_core_store.broker import Broker, FindEvent, FoundEvent
 from halfpast_core_store.record import Record, RecordKind, decode_record
 from halfpast_txn.transactions import Transactions, TransactionState

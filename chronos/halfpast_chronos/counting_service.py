@@ -29,7 +29,9 @@ class CountingService:
     async def ask(self, request: AskDue) -> DueHistogram:
         await self._follower.catch_up()
         query = HistogramQuery(self._core, request)
-        while query.step():
+        more = True
+        while more:
+            more = query.step()
             await asyncio.sleep(0)
         return query.answer()
 

@@ -58,12 +58,7 @@ class MarkPublisher:
         self.note(HEARTBEAT_S)
 
     def _encoded(self) -> bytes:
-        store = self._store
-        as_of_ms = store.log.durable_ms
-        if not store.busy and not store.lanes:
-            as_of_ms = max(as_of_ms, self._clock.now_ns() // 1_000_000)
-        mark = DurableMark(store.log.durable_end, as_of_ms)
-        return encode_mark(mark, store.salt)
+        return encode_mark(current_mark(self._store, self._clock), self._store.salt)
 
     def _write(self, data: bytes) -> None:
         os.pwrite(self._fd, data, 0)
@@ -82,3 +77,12 @@ class MarkPublisher:
         if is_sound:
             self._write(self._encoded())
         os.close(self._fd)
+
+
+def current_mark(store: Store, clock: Clock) -> DurableMark:
+    """The mark as it is now. Its time is now only while nothing is on its way to the
+    log, for what is may have been stored already."""
+    as_of_ms = store.log.durable_ms
+    if not store.busy and not store.lanes:
+        as_of_ms = max(as_of_ms, clock.now_ns() // 1_000_000)
+    return DurableMark(store.log.durable_end, as_of_ms)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from halfpast_core_store.errors import BrokenIndex
-from halfpast_core_store.inspect import applied_of, count_keys, lock_holder
+from halfpast_core_store.folder import lock_holder
+from halfpast_core_store.inspect import applied_of, count_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
