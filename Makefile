@@ -2,11 +2,13 @@
 #   make demo    the whole suite on real input, in under a minute
 #   make dev     Halfpast on 127.0.0.1:7080, data in ./.halfpast
 #   make test    the tests; the last line tells the count
+#   make docs    docs/ as pages in build/docs, with the reference from the code
 #   make check   format, lint, types and layers (scripts/check adds the tests)
 #   make venv    only the environment
+#   make audit-zip   build/halfpast-audit.zip, for spark-submit
 #   make clean   removes the environment and all caches, keeps ./.halfpast
 
-.PHONY: check clean demo dev test venv
+.PHONY: audit-zip check clean demo dev test venv
 .DEFAULT_GOAL := demo
 
 PYTHON ?= python3.11
@@ -14,7 +16,7 @@ export PYTHON
 
 venv: .venv/.stamp
 
-.venv/.stamp: requirements/dev.txt pyproject.toml scripts/venv
+.venv/.stamp: requirements/dev.txt requirements/spark.txt pyproject.toml scripts/venv
 	@scripts/venv
 
 demo: venv
@@ -23,8 +25,18 @@ demo: venv
 dev: venv
 	@.venv/bin/halfpast dev
 
+# Most tests wait, for disks and processes, so there are more workers than processors.
+WORKERS ?= 3
+
 test: venv
-	@.venv/bin/python -m pytest
+	@.venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup
+
+audit-zip: venv
+	@.venv/bin/python scripts/audit-zip
+
+docs: venv
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+	@echo "build/docs/index.html (the search needs a server: python3 -m http.server -d build/docs)"
 
 check: venv
 	@scripts/check --fast

@@ -9,6 +9,8 @@ from sqlalchemy import Connection
 
 from halfpast_api.metadata.database import migration_engine, parse_url
 from halfpast_api.metadata.schema import PREFIX, REVISION_TABLE, metadata
+from halfpast_api.push.schema import attempts as attempts  # tables of the same metadata
+from halfpast_spark import result_tables
 
 
 def run() -> None:
@@ -28,7 +30,7 @@ def run() -> None:
 def _run_on(connection: Connection) -> None:
     context.configure(
         connection=connection,
-        target_metadata=metadata,
+        target_metadata=[metadata, result_tables.metadata],
         version_table=REVISION_TABLE,
         transactional_ddl=True,  # SQLite can, if the driver keeps out of it
         render_as_batch=True,  # SQLite alters a column by copying the table

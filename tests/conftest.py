@@ -15,8 +15,15 @@ settings.load_profile("halfpast")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with its folder, so that `-m "not acceptance"` works."""
+    """Mark each test with its folder, so that `-m "not acceptance"` works; and with
+    what one worker does alone when several share the work: a file, or all of Spark,
+    whose session is dear to start.
+    """
     for item in items:
+        is_spark = item.path.name.startswith("test_spark_")
+        item.add_marker(
+            pytest.mark.xdist_group("spark" if is_spark else item.path.stem)
+        )
         folder = item.path.relative_to(ROOT / "tests").parts[0]
         if folder in {"unit", "simulation", "integration", "acceptance"}:
             item.add_marker(folder)

@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from halfpast_api.problems import PROBLEM_TYPE, Refusal, problem_of
+
+if TYPE_CHECKING:
+    from halfpast_api.connection import Connection
 
 JSON: Final = "application/json"
 
@@ -52,6 +55,16 @@ class Answer(web.StreamResponse):
         self._keep_alive = False if closes else None
         self._to: web.BaseRequest | None = None
 
+    def extra(self, name: str) -> str:
+        """One of the headers that its handler has given; empty without it."""
+        return next((value for found, value in self._extra if found == name), "")
+
+    goes_on: ClassVar[bool] = False
+    """Whether more comes behind what `whole` gives, from `go_on`."""
+
+    async def go_on(self, connection: "Connection", method: str) -> None:
+        """Send the rest of an answer that has no end yet; see `LiveStream`."""
+
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         if self._keep_alive is None:
             self._keep_alive = request.keep_alive
@@ -63,9 +76,19 @@ class Answer(web.StreamResponse):
         if request is None:  # written already
             return
         head = self.head(request.version.minor)
-        if request.method != "HEAD":
+        if self._has_body(request.method):
             head += self.content
         await request.writer.write_eof(head)
+
+    def whole(self, method: str) -> bytes:
+        """All of it, for a request of HTTP/1.1 whose connection stays open."""
+        if self._keep_alive is None:
+            self._keep_alive = True
+        head = self.head()
+        return head + self.content if self._has_body(method) else head
+
+    def _has_body(self, method: str) -> bool:
+        return method != "HEAD" and self._status != HTTPStatus.NOT_MODIFIED
 
     def head(self, http_minor: int = 1) -> bytes:
         """Status line and headers, with the empty line behind them."""

@@ -81,8 +81,9 @@ class BatchHandlers:
         seed = self._source.seed()
         dedup = dedup_of(call, "batch", seed)
         names = {event.topic for event in batch.events if event is not None}
-        topics, wrong = await self._directory.all_to_write(names)
-        batch.wrong = Wrong(wrong, batch.wrong.events)
+        refused = call.refused_topics(names)
+        topics, wrong = await self._directory.all_to_write(names - refused.keys())
+        batch.wrong = Wrong({**wrong, **refused}, batch.wrong.events)
         encoded = _encode(batch, topics, seed, call.form)
         if any(topic.max_pending for topic in topics.values()):
             of_events = [

@@ -9,25 +9,34 @@ from typing import Annotated
 import typer
 
 from halfpast_api import (
+    cli_audit,
+    cli_backup,
     cli_bench,
     cli_bulk,
     cli_change,
+    cli_dead_letters,
     cli_doctor,
     cli_due,
+    cli_endpoints,
     cli_events,
     cli_export,
     cli_groups,
     cli_import,
+    cli_keys,
+    cli_namespaces,
     cli_schedule,
     cli_serve,
     cli_tail,
     cli_topic,
+    cli_trail,
     cli_tx,
 )
+from halfpast_api.cli_credentials import RootGroup, use
 from halfpast_api.cli_output import AsJson, print_json, print_line
 
 app = typer.Typer(
     name="halfpast",
+    cls=RootGroup,
     help=(
         "Delayed and transactional messages, delivered to the millisecond and kept "
         "through every crash."
@@ -59,7 +68,16 @@ def options(
     show_version: Annotated[
         bool, typer.Option("--version", help="Show which release this is.")
     ] = False,
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            "--api-key",
+            metavar="KEY",
+            help="What to call the server with; better in HALFPAST_API_KEY.",
+        ),
+    ] = None,
 ) -> None:
+    use(api_key)
     if show_version:
         version()
         raise typer.Exit
@@ -78,12 +96,19 @@ for module in (
     cli_groups,
     cli_tx,
     cli_topic,
+    cli_endpoints,
+    cli_dead_letters,
     cli_schedule,
     cli_due,
     cli_bulk,
     cli_import,
     cli_export,
     cli_doctor,
+    cli_backup,
+    cli_audit,
+    cli_keys,
+    cli_namespaces,
+    cli_trail,
     cli_bench,
 ):
     module.register(app)

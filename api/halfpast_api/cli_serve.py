@@ -1,21 +1,23 @@
-"""dev, up, broker, chronos, txn, api: the commands that run the suite.
+"""dev, up, broker, chronos, txn, push, api: the commands that run the suite.
 
 What is rarely changed has no option but an environment variable, named after its
 field in the config dataclasses: see `environment.py`.
 """
 
-import ipaddress
+import importlib
 import os
 from typing import TYPE_CHECKING
 
 import typer
 
 from halfpast_api.cli_output import USAGE, AsJson, CommandFailed
+from halfpast_api.cli_serve_auth import Auth, auth_mode, note_of
 from halfpast_api.cli_serve_options import (
     DATA,
     DEV_CHECK_ALLOW,
     HOST,
     PORT,
+    AuditExport,
     Broker,
     CheckAllow,
     Chronos,
@@ -23,13 +25,19 @@ from halfpast_api.cli_serve_options import (
     Host,
     Metadata,
     Port,
+    Push,
+    PushAllow,
     Txn,
     UnsafeOpen,
 )
 from halfpast_api.cli_serving import announce, serve, tell_ready
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from halfpast_api.access.config import AuthMode
     from halfpast_api.config import ApiConfig
+    from halfpast_api.push.config import PushConfig
     from halfpast_chronos.config import ChronosConfig
     from halfpast_core_store.config import StoreConfig
     from halfpast_txn.address_rules import AllowList
@@ -38,7 +46,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (dev, up, broker, chronos, txn, api):
+    for command in (dev, up, broker, chronos, txn, push, api):
         app.command()(command)
 
 
@@ -47,29 +55,37 @@ def dev(
     host: Host = HOST,
     port: Port = PORT,
     check_allow: CheckAllow = DEV_CHECK_ALLOW,
+    push_allow: PushAllow = DEV_CHECK_ALLOW,
+    auth: Auth = None,
     unsafe_open: UnsafeOpen = False,
     as_json: AsJson = False,
 ) -> None:
     """Run everything in one process, to develop against.
 
-    Check-backs may go to this machine itself, unless --check-allow says otherwise.
+    Check-backs and deliveries may go to this machine itself, unless --check-allow and
+    --push-allow say otherwise.
     """
 
     def start() -> None:
-        check_host(host, unsafe_open)
         from halfpast_api.places import Places
-        from halfpast_api.processes import run_dev
 
         places = Places.below(data)
-        note = _OPEN_NOTE if unsafe_open else _DEV_NOTE
+        mode = auth_mode(auth, host, unsafe_open, places, on_loopback="open")
+        from halfpast_api.processes import run_dev
+
+        note = note_of(mode, host, places, _DEV_NOTE)
         run_dev(
             places,
             _store_config(),
             _chronos_config(),
             _txn_config(),
             read_allow(check_allow),
-            _api_config(host, port, check_allow),
-            lambda address: announce(address, places.data, note, as_json=as_json),
+            _push_config(),
+            read_allow(push_allow, "--push-allow"),
+            _api_config(host, port, check_allow, push_allow, mode),
+            lambda address: announce(
+                address, places.data, note, as_json=as_json, asks=mode == "keys"
+            ),
         )
 
     serve(start, data, as_json=as_json)
@@ -81,31 +97,43 @@ def up(
     port: Port = PORT,
     metadata: Metadata = None,
     check_allow: CheckAllow = "",
+    push_allow: PushAllow = "",
+    audit_export: AuditExport = False,
+    auth: Auth = None,
     unsafe_open: UnsafeOpen = False,
     as_json: AsJson = False,
 ) -> None:
     """Run each service as a process of its own, and keep them running.
 
-    They are broker, chronos, txn and api.
+    They are broker, chronos, txn, push and api.
     """
 
     def start() -> None:
-        check_host(host, unsafe_open)
         from halfpast_api.places import Places
+
+        places = Places.below(data, metadata=metadata)
+        mode = auth_mode(auth, host, unsafe_open, places, on_loopback="auto")
+        export = _export_folder(data) if audit_export else None
         from halfpast_api.suite import Entrance, run_suite
 
         # The processes read these themselves; here a bad one is told once.
-        for read_config in (_store_config, _chronos_config, _txn_config):
+        configs = (_store_config, _chronos_config, _txn_config, _push_config)
+        for read_config in configs:
             read_config()
         read_allow(check_allow)
-        config = _api_config(host, port, check_allow)
-        places = Places.below(data, metadata=metadata)
-        note = _OPEN_NOTE if unsafe_open else _UP_NOTE
+        read_allow(push_allow, "--push-allow")
+        config = _api_config(host, port, check_allow, push_allow, mode)
+        note = note_of(mode, host, places, _DEV_NOTE)
         run_suite(
             places,
             Entrance(host=host, port=port, reuse_port=config.reuse_port),
             check_allow,
-            lambda address: announce(address, places.data, note, as_json=as_json),
+            lambda address: announce(
+                address, places.data, note, as_json=as_json, asks=mode == "keys"
+            ),
+            export,
+            push_allow,
+            mode,
         )
 
     serve(start, data, as_json=as_json)
@@ -173,6 +201,34 @@ def txn(
     serve(start, data, as_json=as_json)
 
 
+def push(
+    data: Data = DATA,
+    broker: Broker = None,
+    chronos: Chronos = None,
+    address: Push = None,
+    metadata: Metadata = None,
+    push_allow: PushAllow = "",
+    as_json: AsJson = False,
+) -> None:
+    """Run the deliveries to endpoints alone. One process at a time does this work."""
+
+    def start() -> None:
+        from halfpast_api.places import Places
+        from halfpast_api.processes import run_push
+
+        places = Places.below(
+            data, broker=broker, chronos=chronos, push=address, metadata=metadata
+        )
+        run_push(
+            places,
+            _push_config(),
+            read_allow(push_allow, "--push-allow"),
+            lambda address: tell_ready("push", address, as_json=as_json),
+        )
+
+    serve(start, data, as_json=as_json)
+
+
 def api(
     data: Data = DATA,
     host: Host = HOST,
@@ -180,59 +236,67 @@ def api(
     broker: Broker = None,
     chronos: Chronos = None,
     txn: Txn = None,
+    push: Push = None,
     metadata: Metadata = None,
     check_allow: CheckAllow = "",
+    push_allow: PushAllow = "",
+    auth: Auth = None,
     unsafe_open: UnsafeOpen = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the HTTP API alone; several may serve one broker."""
 
     def start() -> None:
-        check_host(host, unsafe_open)
         from halfpast_api.places import Places
         from halfpast_api.processes import run_api
 
         read_allow(check_allow)
+        read_allow(push_allow, "--push-allow")
         places = Places.below(
-            data, broker=broker, chronos=chronos, transactions=txn, metadata=metadata
+            data,
+            broker=broker,
+            chronos=chronos,
+            transactions=txn,
+            push=push,
+            metadata=metadata,
         )
+        mode = auth_mode(auth, host, unsafe_open, places, on_loopback="auto")
         run_api(
             places,
-            _api_config(host, port, check_allow),
+            _api_config(host, port, check_allow, push_allow, mode),
             lambda address: tell_ready("api", address, as_json=as_json),
         )
 
     serve(start, data, as_json=as_json)
 
 
-def check_host(host: str, unsafe_open: bool) -> None:
-    """Refuse to let strangers in while there are no keys to ask them for."""
-    if unsafe_open or host == "localhost":
-        return
-    try:
-        if ipaddress.ip_address(host).is_loopback:
-            return
-    except ValueError:
-        pass
-    raise CommandFailed(
-        f"{host} is open to other machines, and there is no authentication yet",
-        code=USAGE,
-        hint="--host 127.0.0.1, or --unsafe-open if your network keeps strangers out",
-    )
-
-
-def read_allow(text: str) -> "AllowList":
-    """--check-allow, understood; a failure of the command if it cannot be."""
+def read_allow(text: str, option: str = "--check-allow") -> "AllowList":
+    """Such an option, understood; a failure of the command if it cannot be."""
     from halfpast_txn.address_rules import AllowList
 
     try:
         return AllowList.parse(text)
     except ValueError as error:
         raise CommandFailed(
-            f"--check-allow {text!r} cannot be used: {error}",
+            f"{option} {text!r} cannot be used: {error}",
             code=USAGE,
-            hint="--check-allow localhost,10.0.0.0/8,checks.example.org:8443",
+            hint=f"{option} localhost,10.0.0.0/8,checks.example.org:8443",
         ) from None
+
+
+def _export_folder(data: "Path") -> "Path":
+    """Where audit events go; a failure of the command if they cannot be made."""
+    from pathlib import Path
+
+    from halfpast_api.audits.export import export_folder
+    from halfpast_spark.errors import ArrowMissing
+
+    try:
+        importlib.import_module("halfpast_spark.arrow")
+    except ArrowMissing as error:
+        raise CommandFailed(str(error), code=USAGE) from None
+    named = os.environ.get("HALFPAST_AUDIT_EXPORT")
+    return export_folder(data, Path(named) if named else None)
 
 
 def _store_config() -> "StoreConfig":
@@ -256,7 +320,16 @@ def _txn_config() -> "TxnConfig":
     return configured(TxnConfig, "HALFPAST_TXN_", os.environ)
 
 
-def _api_config(host: str, port: int, check_allow: str) -> "ApiConfig":
+def _push_config() -> "PushConfig":
+    from halfpast_api.environment import configured
+    from halfpast_api.push.config import PushConfig
+
+    return configured(PushConfig, "HALFPAST_PUSH_", os.environ)
+
+
+def _api_config(
+    host: str, port: int, check_allow: str, push_allow: str, mode: "AuthMode"
+) -> "ApiConfig":
     from dataclasses import replace
 
     from halfpast_api.config import ApiConfig
@@ -264,10 +337,13 @@ def _api_config(host: str, port: int, check_allow: str) -> "ApiConfig":
 
     config = configured(ApiConfig, "HALFPAST_API_", os.environ)
     return replace(
-        config, host=host, port=port, check_allow=check_allow or config.check_allow
+        config,
+        host=host,
+        port=port,
+        auth=mode,
+        check_allow=check_allow or config.check_allow,
+        push_allow=push_allow or config.push_allow,
     )
 
 
 _DEV_NOTE = "for development: one process, no authentication, loopback only"
-_UP_NOTE = "no authentication yet, so loopback only"
-_OPEN_NOTE = "NO AUTHENTICATION: whoever reaches this address may do anything"

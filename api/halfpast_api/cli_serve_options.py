@@ -42,6 +42,15 @@ Txn = Annotated[
         show_default="unix:DATA/run/txn.sock",
     ),
 ]
+Push = Annotated[
+    str | None,
+    typer.Option(
+        "--push",
+        envvar="HALFPAST_PUSH",
+        help="The push process's address.",
+        show_default="unix:DATA/run/push.sock",
+    ),
+]
 Metadata = Annotated[
     str | None,
     typer.Option(
@@ -60,6 +69,25 @@ CheckAllow = Annotated[
         help=(
             "Where check-backs may go although it is no public address: names, "
             "addresses, networks (10.0.0.0/8), HOST:PORT."
+        ),
+    ),
+]
+PushAllow = Annotated[
+    str,
+    typer.Option(
+        "--push-allow",
+        envvar="HALFPAST_PUSH_ALLOW",
+        metavar="HOST,…",
+        help="The same for deliveries to endpoints.",
+    ),
+]
+AuditExport = Annotated[
+    bool,
+    typer.Option(
+        "--audit-export",
+        help=(
+            "Also export audit events as Parquet, into DATA/audit/events or the folder "
+            "that HALFPAST_AUDIT_EXPORT names."
         ),
     ),
 ]

@@ -95,6 +95,8 @@ def _explained(error: "halfpast.HalfpastError", server: str) -> CommandFailed:
                 hint = "repeat it, which is harmless, or look with 'halfpast tx show'"
             return CommandFailed(str(error), code=UNKNOWN, hint=hint)
         case halfpast.ApiProblem():
+            if error.status in (401, 403):
+                return _denied(error)
             return CommandFailed(
                 str(error), hint=_HINTS.get(error.code, ""), report=_report(error)
             )
@@ -103,6 +105,16 @@ def _explained(error: "halfpast.HalfpastError", server: str) -> CommandFailed:
             return CommandFailed(str(error), hint=hint)
         case _:
             return CommandFailed(str(error), code=REFUSED)
+
+
+def _denied(error: "halfpast.ApiProblem") -> CommandFailed:
+    hint = "see what your key may do with 'halfpast whoami'"
+    if error.status == 401:
+        hint = (
+            "give a key with --api-key or HALFPAST_API_KEY; on the server itself "
+            "'halfpast keys create --admin' makes the first one"
+        )
+    return CommandFailed(str(error), hint=hint, report=_report(error))
 
 
 def _report(error: "halfpast.ApiProblem") -> dict[str, object]:

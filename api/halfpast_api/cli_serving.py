@@ -74,8 +74,11 @@ def _hint(error: Exception) -> str:
     return ""
 
 
-def announce(address: str, data: Path, note: str, *, as_json: bool) -> None:
-    """What a newcomer sees: where it is, where data goes, what to try."""
+def announce(
+    address: str, data: Path, note: str, *, as_json: bool, asks: bool = False
+) -> None:
+    """What a newcomer sees: where it is, where data goes, what to try; `asks`: that
+    takes a key."""
     if as_json:
         print_json({"ready": True, "address": address, "data": data})
         return
@@ -84,11 +87,13 @@ def announce(address: str, data: Path, note: str, *, as_json: bool) -> None:
     print_line(f"          {note}")
     print_line("")
     print_line("Try, in another terminal:")
+    key = ' -H "Authorization: Bearer $HALFPAST_API_KEY"' if asks else ""
     print_line(
-        f"  curl {address}/v1/topics/hello/events"
+        f"  curl {address}/v1/topics/hello/events{key}"
         """ -d '{"delay": "PT5S", "data": {"hi": 1}}'"""
     )
     print_line(f"  halfpast tail hello{server}")
+    print_line(f"or in a browser: {address}/console")
     print_line("")
     sys.stdout.flush()
 

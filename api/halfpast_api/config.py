@@ -4,6 +4,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from halfpast_api.access.config import (
+    AuthMode,
+    OidcConfig,
+    SessionConfig,
+    TrailConfig,
+)
 from halfpast_core_store.record import BODY_SIZE_MAX
 from halfpast_txn.address_rules import AllowList
 from halfpast_txn.config import MESSAGE_COUNT_MAX, MESSAGE_SIZE_MAX
@@ -123,9 +129,26 @@ class ApiConfig:
     metadata_snapshot: Path | None = None
     """Where settings are kept for a start without the metadata database."""
 
+    auth: AuthMode = "open"
+    """Whether callers need a key; see `AuthMode`."""
+
+    metrics_open: bool = False
+    """Whether `/metrics` answers without a key."""
+
+    allowed_hosts: str = ""
+    """More names of this server, with commas between: where nobody is asked for a key,
+    requests for other names are refused, since they may come from web pages."""
+
+    sessions: SessionConfig = field(default_factory=SessionConfig)
+    trail: TrailConfig = field(default_factory=TrailConfig)
+    oidc: OidcConfig = field(default_factory=OidcConfig)
+
     check_allow: str = ""
     """Hosts, addresses and networks, each with an optional port and with commas
     between, that a check_url may name though they are not public."""
+
+    push_allow: str = ""
+    """The same for the URL of an endpoint."""
 
     ready_timeout_s: float = 2.0
     """How long `/readyz` waits for the services behind the API."""
@@ -137,7 +160,8 @@ class ApiConfig:
     """Whether several processes may share the port."""
 
     def __post_init__(self) -> None:
-        try:
-            AllowList.parse(self.check_allow)
-        except ValueError as error:  # so that a mistake shows at the start
-            raise ValueError(f"check_allow: {error}") from None
+        for name in ("check_allow", "push_allow"):
+            try:
+                AllowList.parse(getattr(self, name))
+            except ValueError as error:  # so that a mistake shows at the start
+                raise ValueError(f"{name}: {error}") from None

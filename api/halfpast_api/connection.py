@@ -3,6 +3,9 @@
 aiohttp waits for ever for the headers of a request and for a client that does not
 read its answer, and takes any number of connections. `Connection` keeps what is
 needed to end those; `watchdog.Watchdog` does it, and refuses those beyond the caps.
+
+A request that came whole, by the time nothing else is under way on its connection,
+goes past aiohttp's machinery (see `express.py`).
 """
 
 import asyncio
@@ -12,7 +15,8 @@ from typing import Any, Protocol, cast
 import structlog
 from aiohttp import web
 
-from halfpast_api.answer import problem_answer
+from halfpast_api.answer import Answer, problem_answer
+from halfpast_api.express import WholeRequest, comes_whole
 from halfpast_api.problems import Refusal
 
 
@@ -42,7 +46,17 @@ class Connection(web.RequestHandler):
     cancelled: what they have begun happens either way.
     """
 
-    __slots__ = ("_address", "_gate", "poll", "since_s", "stage", "stalled_since_s")
+    __slots__ = (
+        "_address",
+        "_closes_after",
+        "_express",
+        "_gate",
+        "_held",
+        "poll",
+        "since_s",
+        "stage",
+        "stalled_since_s",
+    )
 
     def __init__(
         self,
@@ -58,6 +72,11 @@ class Connection(web.RequestHandler):
         self.stage = Stage.FRESH
         self.since_s = loop.time()
         self.stalled_since_s = 0.0
+        self._express: asyncio.Task[None] | None = None
+        """Answers a request past aiohttp's machinery, which is idle meanwhile."""
+        self._held = b""
+        """What came behind that request."""
+        self._closes_after = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # uvloop's is not derived
@@ -83,7 +102,88 @@ class Connection(web.RequestHandler):
             if self.stage == Stage.IDLE:
                 self.since_s = self._loop.time()
             self.stage = Stage.HEADERS
+        if self._express is not None:
+            self._hold(data)
+            return
+        waiter = self._waiter
+        if waiter is None or waiter.done() or self._messages or self.writing_paused:
+            super().data_received(data)
+            return
+        # aiohttp waits for a request. Let it parse, but do not wake it yet.
+        self._waiter = None
         super().data_received(data)
+        self._waiter = waiter
+        if not self._messages:
+            return
+        message, payload = self._messages[0]
+        if len(self._messages) == 1 and comes_whole(message, payload):
+            self._messages.clear()
+            assert self._parser is not None
+            self._parser.message_consumed()
+            request = WholeRequest(self, message, payload)
+            self._express = self._loop.create_task(self._answer(request))
+        else:
+            waiter.set_result(None)
+
+    async def _answer(self, request: WholeRequest) -> None:
+        """Answer it; what came behind it then is read."""
+        closes = True
+        try:
+            assert self._manager is not None
+            answer = await self._manager.request_handler(cast(Any, request))
+            assert isinstance(answer, Answer)
+            if self.transport is not None:
+                self.transport.write(answer.whole(request.method))
+                if answer.goes_on:
+                    await answer.go_on(self, request.method)
+                closes = not answer.keep_alive
+        except ConnectionError:
+            pass  # the client is gone
+        except Exception as error:
+            self.log_exception("http_failure", exc_info=error)
+        finally:
+            self._express = None
+            self._next_keepalive_close_time = self.since_s + self._keepalive_timeout
+            if closes or self._closes_after:
+                self.force_close()  # what was written is sent before
+            elif self._held:
+                self._release()
+
+    def _hold(self, data: bytes) -> None:
+        """The client is ahead of us: read no more of it until it has its answer."""
+        if data and not self._held:
+            self._pause_transport_reading()
+        self._held += data
+
+    def _release(self) -> None:
+        held, self._held = self._held, b""
+        self._resume_transport_reading()
+        self.data_received(held)
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Called whenever a body is read. Behind a whole one there is nothing."""
+        if self._express is None or self._reading_paused:
+            super().resume_reading(resume_parser)
+
+    def _process_keepalive(self) -> None:
+        if self._express is not None:
+            now_s = self._loop.time()
+            self._next_keepalive_close_time = now_s + self._keepalive_timeout
+        super()._process_keepalive()
+
+    def close(self) -> None:
+        """Close when the present request has its answer."""
+        if self._express is not None:
+            self._closes_after = True
+        else:
+            super().close()
+
+    async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109
+        """Close likewise; in `timeout` seconds at the latest."""
+        if self._express is not None:
+            self._closes_after = True
+            await asyncio.wait([self._express], timeout=timeout)
+        await super().shutdown(timeout)
 
     def begin(self) -> None:
         """A request has arrived with all its headers."""
@@ -93,6 +193,16 @@ class Connection(web.RequestHandler):
         """Its answer is made."""
         self.stage = Stage.IDLE
         self.since_s = self._loop.time()
+
+    async def send(self, data: bytes) -> None:
+        """Write a part of an answer that goes on; waits for a client that reads slowly.
+
+        Raises ConnectionError when the client is gone.
+        """
+        if self.transport is None or self.transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        self.transport.write(data)
+        await self._drain_helper()
 
     def time_out(self, refusal: Refusal) -> None:
         """Tell the client what it failed to do in time, and hang up."""

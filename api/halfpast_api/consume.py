@@ -114,6 +114,7 @@ class ConsumeHandlers:
         group = self._group(call)
         body = call.read(self._pop_reader)
         tags = parse_filter(body.filter)
+        call.check_topic(body.topic)
         await self._directory.to_read(body.topic)
         settings = self._settings.group_settings(group)
         invisible_ms = body.invisible_ms

@@ -8,10 +8,11 @@ first seed back, and so the first answer.
 the rare cases are in functions of `payload` and `due_time`.
 """
 
+import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET
@@ -44,6 +45,11 @@ from halfpast_core_store.topics import SYS_SCHEDULE
 REFUSED: Final = -1
 
 _pack = HEADER.pack
+# The same header in parts: the length, all up to the last bytes of the id, those, when
+# it was born and is due, and the rest. Most events of a request differ in few of them.
+_PARTS: Final = struct.Struct("<I26s2sQQ16s")
+assert _PARTS.size == HEADER_SIZE
+_pack_parts = _PARTS.pack
 _join = b"".join
 _crc32 = zlib.crc32
 _NORMAL: Final = int(RecordKind.NORMAL)
@@ -51,13 +57,13 @@ _SCHEDULE: Final = int(RecordKind.SCHEDULE)
 _JSON: Final = int(RecordFlag.JSON)
 # The end of the n-th id of a block, as bytes and as text.
 TAILS: Final = tuple(n.to_bytes(2, "big") for n in range(ID_BLOCK_SIZE))
+_FIRST: Final = TAILS[0]
 _TEXT_TAILS: Final = tuple(f"{n:04x}" for n in range(ID_BLOCK_SIZE))
 
 Row = tuple[Any, ...]  # the fields of an EventBody, then the name of its topic
 
 
-@dataclass(frozen=True, slots=True)
-class Seed:
+class Seed(NamedTuple):
     """What a request's answer depends on, beside the request.
 
     The last 16 bits of `base_id` are zero; the n-th event's id is `base_id + n`.
@@ -181,6 +187,7 @@ class EventEncoder:
         "_id_prefix",
         "_is_json",
         "_now_ms",
+        "_plain",
         "_runs",
         "_schedule",
         "_sticky",
@@ -206,6 +213,7 @@ class EventEncoder:
         self._schedule = scheduled.append
         self._sticky = topic.next_queue()
         self._runs: dict[int, list[bytes]] = {}
+        self._plain: dict[int, list[tuple[bytes, bytes]]] = {}
 
     def runs(self) -> list[Run]:
         """The records for now, by queue."""
@@ -246,14 +254,59 @@ class EventEncoder:
             due: int = self._now_ms + delay_ms  # nearly all of a large batch
         else:
             due = due_ms(deliver_at, delay, delay_ms, self._accepted_ns, max_delay_ms)
-        record = _join(
+        if tail != _FIRST and not (key or tag or properties):
+            plain = self._plain.get(flags) or self._plain_parts(flags)
+            before, behind = plain[due > 0]
+            record = (
+                _pack_parts(
+                    HEADER_SIZE + len(body),
+                    before,
+                    tail,
+                    self._born_ms,
+                    due,
+                    behind,
+                )
+                + body
+            )
+        else:
+            record = self._record((key, tag, properties, body), flags, tail, due, queue)
+        if due:
+            self._schedule(record)
+        else:
+            self._runs.setdefault(queue, []).append(record)
+        return due
+
+    def _plain_parts(self, flags: int) -> list[tuple[bytes, bytes]]:
+        """Of headers of events without key, tag and properties: what is before and
+        behind that which differs; of those for now, and of scheduled ones."""
+        heads = [
+            _pack(
+                *(0, kind, flags | self._flags, 0, self._topic.id, 0),
+                *(self._id_prefix + _FIRST, 0, 0, 0, 0, 0, 0, 0, self._sticky),
+            )
+            for kind in (_NORMAL, _SCHEDULE)
+        ]
+        self._plain[flags] = [(head[4:30], head[48:]) for head in heads]
+        return self._plain[flags]
+
+    def _record(
+        self,
+        parts: tuple[bytes, bytes, bytes, bytes],
+        flags: int,
+        tail: bytes,
+        due: int,
+        queue: int,
+    ) -> bytes:
+        """Any event: its key, tag, properties and body behind the header."""
+        key, tag, properties, body = parts
+        return _join(
             (
                 _pack(
                     HEADER_SIZE + len(key) + len(tag) + len(properties) + len(body),
                     _SCHEDULE if due else _NORMAL,
                     flags | self._flags,
                     0,
-                    topic.id,
+                    self._topic.id,
                     0,
                     self._id_prefix + tail,
                     self._born_ms,
@@ -265,14 +318,6 @@ class EventEncoder:
                     len(properties),
                     queue,
                 ),
-                key,
-                tag,
-                properties,
-                body,
+                *parts,
             )
         )
-        if due:
-            self._schedule(record)
-        else:
-            self._runs.setdefault(queue, []).append(record)
-        return due

@@ -14,9 +14,10 @@ class EventBody(
     """What to deliver and when: at most one of the last three, none means now.
 
     Exactly one of `data` (any JSON, kept as it came) and `data_base64`.
-    `properties` is a map of text to text; `encoding` decodes it, so that a huge
-    one is refused by its size before it becomes objects.
     """
+
+    # `properties` is a map of text to text. `encoding` decodes it, so that a huge one
+    # is refused by its size before it becomes objects.
 
     data: Raw | UnsetType = UNSET
     data_base64: bytes | None = None
@@ -29,7 +30,7 @@ class EventBody(
 
 
 class BatchEventBody(EventBody, kw_only=True, gc=False):
-    """One event of a batch. (`kw_only` lets the required field come last.)"""
+    """One event of a batch."""
 
     topic: str
 

@@ -41,6 +41,8 @@ class EventView(msgspec.Struct, kw_only=True):
     Where the topic did not take it, `reason` tells why, `attempts` how often, and
     `next_attempt_at` when it is tried again; a `dead` one is not.
 
+    `data_withheld`: there is data, and the caller may not see payload.
+
     `schedule_id` and `occurrence` are those of a recurring schedule that made it.
     """
 
@@ -63,6 +65,7 @@ class EventView(msgspec.Struct, kw_only=True):
     data: Raw | bytes | UnsetType = UNSET
     data_base64: bytes | UnsetType = UNSET
     json: bool | UnsetType = UNSET
+    data_withheld: bool | UnsetType = UNSET
     transaction_id: str | UnsetType = UNSET
     delay_ms: int | UnsetType = UNSET
     schedule_id: str | UnsetType = UNSET
@@ -114,7 +117,9 @@ def view_event(
     return view
 
 
-def view_stored(record: Record, topic: str, stored_ms: int, form: Format) -> EventView:
+def view_stored(
+    record: Record, topic: str, stored_ms: int, form: Format | None
+) -> EventView:
     """An event that was to be delivered at once, from its record in the log."""
     view = EventView(
         id=id_text(record.event_id),

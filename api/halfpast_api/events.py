@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from halfpast_api.event_id import id_text, parse_id
 from halfpast_api.event_view import (
     STATES,
     EventPageView,
+    EventView,
     view_event,
     view_in_transaction,
     view_stored,
@@ -91,6 +93,7 @@ class EventHandlers:
             return await self._get(call, event_id)
         names = await self._directory.names_of({it.topic_id for it in owner.messages})
         view = view_in_transaction(event_id, owner, names)
+        call.check_topic(view.topic or None)
         return call.answer(200, view, [_etag(view.version)])
 
     async def reschedule(self, call: Call) -> Answer:
@@ -102,7 +105,7 @@ class EventHandlers:
             raise Refusal(
                 "missing_field", f"give the new time as one of {', '.join(TIME_FIELDS)}"
             )
-        event = await self._scheduled(event_id)
+        event = await self._scheduled(call, event_id)
         topic = await self._directory.name_of(event.topic_id)
         due = due_ms(
             body.deliver_at,
@@ -118,7 +121,7 @@ class EventHandlers:
         """POST /v1/events/{id}:deliver-now"""
         event_id = parse_id(call.parameters[0])
         expected = headers.if_match(call.headers)
-        await self._scheduled(event_id)
+        await self._scheduled(call, event_id)
         now_ms = self._now_ns() // NS_PER_MS
         changed = await self._delay.reschedule(
             Reschedule(event_id, now_ms, expected, deliver_now=True)
@@ -129,7 +132,7 @@ class EventHandlers:
         """POST /v1/events/{id}:redrive"""
         event_id = parse_id(call.parameters[0])
         expected = headers.if_match(call.headers)
-        await self._scheduled(event_id)
+        await self._scheduled(call, event_id)
         changed = await self._delay.redrive(Redrive(event_id, expected))
         return await self._answer(call, changed)
 
@@ -137,6 +140,8 @@ class EventHandlers:
         """DELETE /v1/events/{id}"""
         event_id = parse_id(call.parameters[0])
         request = Cancel(event_id, headers.if_match(call.headers))
+        if not call.access.allows(call.verb):
+            await self._check(call, event_id)
         try:
             cancelled = await self._look(event_id, lambda: self._cancel(request))
         except UnknownEvent as error:
@@ -155,7 +160,14 @@ class EventHandlers:
         )
         with_data = query.choice("data", "false", ["false", "true"]) == "true"
         form = call.answer_form if with_data else None
+        if with_data and not call.access.may_view_payload:
+            raise Refusal(
+                "forbidden",
+                f"{call.access.actor} may not view payload; leave data=true out, or "
+                "use a key with view_payload",
+            )
         topic_id = 0
+        call.check_topic(query.text("topic"))
         if (name := query.text("topic")) is not None:
             topic_id = await self._directory.id_of(name)
         key, tag = query.text("key"), query.text("tag")
@@ -184,17 +196,29 @@ class EventHandlers:
         ]
         return call.answer(200, EventPageView(views, render_token(page.next_token)))
 
-    async def _scheduled(self, event_id: bytes) -> Event:
-        """The event. Raises AlreadyDelivered for one that was never scheduled."""
+    async def _scheduled(self, call: Call, event_id: bytes) -> Event:
+        """The event, with which the caller may do this. Raises AlreadyDelivered for
+        one that was never scheduled."""
 
         async def find() -> Event:
             event = (await self._delay.get_event(GetEvent(event_id))).event
             if event is None:
                 record, _ = await self._find_stored(event_id)
+                await self._check_topic(call, record.topic_id)
                 raise AlreadyDelivered(id_text(event_id), record.born_ms)
+            await self._check_topic(call, event.topic_id)
             return event
 
         return await self._look(event_id, find)
+
+    async def _check(self, call: Call, event_id: bytes) -> None:
+        """Raise Refusal unless the caller may do this with the event, if it is one."""
+        with suppress(AlreadyDelivered, UnknownEvent):
+            await self._scheduled(call, event_id)
+
+    async def _check_topic(self, call: Call, topic_id: int) -> None:
+        if not call.access.allows(call.verb):
+            call.check_topic(await self._directory.name_of(topic_id))
 
     async def _look(self, event_id: bytes, look: Callable[[], Awaitable[R]]) -> R:
         """What `look` gives, which raises UnknownEvent where neither Delay Server
@@ -228,10 +252,13 @@ class EventHandlers:
         """
         event = (await self._delay.get_event(GetEvent(event_id))).event
         if event is not None:
+            await self._check_topic(call, event.topic_id)
             return await self._answer(call, event)
         record, found = await self._find_stored(event_id)
+        await self._check_topic(call, record.topic_id)
         topic = await self._directory.name_of(record.topic_id)
-        view = view_stored(record, topic, found.stored_ms, call.answer_form)
+        view = view_stored(record, topic, found.stored_ms, call.data_form)
+        _tell_withheld(call, view)
         return call.answer(200, view, [_etag(view.version)])
 
     async def _find_stored(self, event_id: bytes) -> tuple[Record, FoundEvent]:
@@ -254,8 +281,15 @@ class EventHandlers:
         if record is None and not replaced:
             found = await self._broker.find_event(FindEvent(event.event_id))
             record = found.record
-        view = view_event(event, topic, record, call.answer_form)
+        view = view_event(event, topic, record, call.data_form)
+        if record is not None:
+            _tell_withheld(call, view)
         return call.answer(200, view, [_etag(event.version)])
+
+
+def _tell_withheld(call: Call, view: EventView) -> None:
+    if call.data_form is None:
+        view.data_withheld = True
 
 
 def _with_outcome(error: Exception, outcome: str) -> Refusal:

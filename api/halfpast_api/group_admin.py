@@ -12,7 +12,7 @@ from halfpast_api.answer import Answer
 from halfpast_api.call import Call
 from halfpast_api.metadata.entry import Entry, Page
 from halfpast_api.metadata.settings import GroupSettings
-from halfpast_api.metadata.store import MetadataStore
+from halfpast_api.metadata.settings_store import SettingsStore
 from halfpast_api.names import check_group, check_topic_to_read
 from halfpast_api.page_token import parse_name_token, render_token
 from halfpast_api.problems import Refusal, refuse_field
@@ -94,7 +94,7 @@ class GroupAdminHandlers:
     """Handlers for groups."""
 
     def __init__(
-        self, broker: Broker, metadata: MetadataStore, settings: Settings
+        self, broker: Broker, metadata: SettingsStore, settings: Settings
     ) -> None:
         self._broker = broker
         self._metadata = metadata
@@ -151,6 +151,7 @@ class GroupAdminHandlers:
             raise Refusal(
                 "invalid_parameter", "say of which topic, such as ?topic=orders"
             )
+        call.check_topic(topic)
         check_topic_to_read(topic)
         described = await self._broker.describe_group(DescribeGroup(group, topic))
         if not described.known:
@@ -162,6 +163,7 @@ class GroupAdminHandlers:
         group = call.parameters[0]
         check_group(group)
         body = call.read(self._offsets_reader)
+        call.check_topic(body.topic)
         check_topic_to_read(body.topic)
         if min(body.offsets) < 0:
             raise refuse_field(

@@ -12,6 +12,7 @@ from halfpast_api.call import Call
 from halfpast_api.exposition import CONTENT_TYPE, Exposition, Observed
 from halfpast_api.long_poll import LongPolls
 from halfpast_api.problems import Refusal
+from halfpast_api.push.push_server import PushServer
 from halfpast_api.watchdog import Watchdog
 from halfpast_chronos.delay_server import DelayServer
 from halfpast_core_store.broker import Broker, BrokerStatus, Empty
@@ -28,13 +29,15 @@ class ReadyView(msgspec.Struct, kw_only=True):
     """All that requests need answers.
 
     A `read_only` broker takes no events, since its disk is full, but consumers go
-    on. With `stale` metadata events flow by the last known settings.
+    on. With `stale` metadata events flow by the last known settings; while `push` is
+    `away` deliveries to endpoints wait.
     """
 
     status: str = "ready"
     broker: str
     delay: str = "ok"
     transactions: str = "ok"
+    push: str | msgspec.UnsetType = msgspec.UNSET
     metadata: str
 
 
@@ -57,6 +60,7 @@ class HealthHandlers:
         timeout_s: float,
         exposition: Exposition,
         observe: Callable[[], Observed],
+        push: PushServer | None = None,
     ) -> None:
         self._broker = broker
         self._delay = delay
@@ -65,6 +69,7 @@ class HealthHandlers:
         self._timeout_s = timeout_s
         self._exposition = exposition
         self._observe = observe
+        self._push = push
 
     async def alive(self, call: Call) -> Answer:
         """GET /healthz"""
@@ -72,11 +77,11 @@ class HealthHandlers:
 
     async def ready(self, call: Call) -> Answer:
         """GET /readyz"""
-        statuses = await self._statuses()
+        statuses = await self.statuses()
         reasons = [
             f"{name}: {reason}"
             for name, status in statuses.items()
-            if (reason := _reason(name, status))
+            if name != "push" and (reason := why_not_ready(name, status))
         ]
         if reasons:
             raise Refusal(
@@ -89,11 +94,14 @@ class HealthHandlers:
         view = ReadyView(
             broker="read_only" if full else "ok", metadata="stale" if stale else "ok"
         )
+        if self._push is not None:
+            is_away = isinstance(statuses["push"], Exception)
+            view.push = "away" if is_away else "ok"
         return call.answer(200, view)
 
     async def metrics(self, call: Call) -> Answer:
         """GET /metrics"""
-        statuses = await self._statuses()
+        statuses = await self.statuses()
         observed = self._observe()
         observed.services.update(
             (name, status if isinstance(status, BrokerStatus) else None)
@@ -101,12 +109,15 @@ class HealthHandlers:
         )
         return Answer(200, self._exposition.render(observed), (), CONTENT_TYPE)
 
-    async def _statuses(self) -> dict[str, BrokerStatus | Exception]:
+    async def statuses(self) -> dict[str, BrokerStatus | Exception]:
+        """What each service says of itself, or why it says nothing."""
         services = {
             "broker": self._broker.status,
             "delay": self._delay.status,
             "transactions": self._transactions.status,
         }
+        if self._push is not None:
+            services["push"] = self._push.status
 
         async def ask(name: str) -> BrokerStatus | Exception:
             try:
@@ -142,7 +153,7 @@ def observer(
     return observe
 
 
-def _reason(name: str, status: BrokerStatus | Exception) -> str:
+def why_not_ready(name: str, status: BrokerStatus | Exception) -> str:
     """Why a service cannot be used, empty if it can."""
     if isinstance(status, Exception):
         return str(status) or repr(status)

@@ -18,11 +18,14 @@ _HASH_SIZE = 16
 def dedup_of(call: Call, scope: str, seed: Seed) -> Dedup | None:
     """What the broker is to remember; None without an Idempotency-Key.
 
-    The same key may be used again in another `scope`. Raises Refusal.
+    The same key may be used again in another `scope`, and in another namespace. Raises
+    Refusal.
     """
     key = headers.idempotency_key(call.headers)
     if key is None:
         return None
+    if call.access.namespace:
+        scope = f"{call.access.namespace}\0{scope}"
     request = blake2b(call.path.encode("utf-8", "surrogateescape"), digest_size=16)
     request.update(call.form.name.encode())
     request.update(call.body)

@@ -9,6 +9,8 @@ from typing import TextIO, cast
 
 import structlog
 
+from halfpast_api.access.redaction import redact_text
+
 
 class LogFormat(StrEnum):
     """`text` for people, in colour on a terminal; `json` for collectors."""
@@ -27,12 +29,13 @@ class LogLevel(StrEnum):
 
 
 class PresentStderr(io.TextIOBase):
-    """The stderr of the moment. A line that it does not take is lost: a terminal that
-    has gone must not end a service that has something to say about itself."""
+    """The stderr of the moment, which is told no secrets. A line that it does not take
+    is lost: a terminal that has gone must not end a service that has something to say
+    about itself."""
 
     def write(self, text: str, /) -> int:
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(text)
+            sys.stderr.write(redact_text(text))
         return len(text)
 
     def flush(self) -> None:

@@ -15,12 +15,17 @@ if TYPE_CHECKING:  # these bring RocksDB, SQLAlchemy and more: load what is run
     from halfpast_api.config import ApiConfig
     from halfpast_api.metadata.cache import MetadataCache
     from halfpast_api.metadata.store import MetadataStore
+    from halfpast_api.push.config import PushConfig
+    from halfpast_api.push.push_server import PushServer
+    from halfpast_api.push.service import PushService
     from halfpast_chronos.config import ChronosConfig
     from halfpast_chronos.delay_server import DelayServer
     from halfpast_core_store.broker import Broker
     from halfpast_core_store.config import StoreConfig
+    from halfpast_core_store.service import BrokerService
     from halfpast_txn.address_rules import AllowList
     from halfpast_txn.config import TxnConfig
+    from halfpast_txn.service import TransactionService
     from halfpast_txn.transactions import Transactions
 
 
@@ -31,11 +36,12 @@ class Services:
     broker: "Broker"
     delay: "DelayServer"
     transactions: "Transactions"
+    push: "PushServer | None" = None
 
 
 async def open_broker(
     stack: AsyncExitStack, places: Places, config: "StoreConfig"
-) -> "tuple[Broker, Failure]":
+) -> "tuple[BrokerService, Failure]":
     from halfpast_core_store.service import BrokerService
 
     service = await BrokerService.open(places.data, config)
@@ -90,7 +96,7 @@ async def open_transactions(
     metadata: "MetadataStore",
     config: "TxnConfig",
     allow: "AllowList",
-) -> "tuple[Transactions, Failure]":
+) -> "tuple[TransactionService, Failure]":
     """It has settings of its own, so that check-backs go on without the API."""
     from halfpast_api.transactions.check_endpoints import CheckEndpoints
     from halfpast_txn.http_transport import HttpCheckTransport
@@ -98,7 +104,35 @@ async def open_transactions(
 
     cache = await open_cache(stack, places, metadata, "txn")
     service = await TransactionService.open(
-        places.data, broker, config, CheckEndpoints(cache), HttpCheckTransport(allow)
+        places.data,
+        broker,
+        config,
+        CheckEndpoints(cache, cache.namespaces),
+        HttpCheckTransport(allow),
+    )
+    stack.push_async_callback(service.close)
+    return service, service.failed
+
+
+async def open_push(
+    stack: AsyncExitStack,
+    places: Places,
+    broker: "Broker",
+    delay: "DelayServer",
+    metadata: "MetadataStore",
+    config: "PushConfig",
+    allow: "AllowList",
+) -> "tuple[PushService, Failure]":
+    """It has settings of its own, so that deliveries go on without the API."""
+    from halfpast_api.push.caller import HttpCaller
+    from halfpast_api.push.service import PushService
+    from halfpast_txn.http_request import HttpRequester
+    from halfpast_txn.http_resolver import SystemLookup
+
+    cache = await open_cache(stack, places, metadata, "push")
+    caller = HttpCaller(HttpRequester(allow, SystemLookup(), None))
+    service = await PushService.open(
+        places.data, broker, delay, metadata, cache, caller, config
     )
     stack.push_async_callback(service.close)
     return service, service.failed
@@ -118,7 +152,12 @@ async def open_api(
         snapshot = places.data / "metadata-snapshot.json"
         config = replace(config, metadata_snapshot=snapshot)
     api = await start_api(
-        services.broker, services.delay, services.transactions, metadata, config
+        services.broker,
+        services.delay,
+        services.transactions,
+        metadata,
+        config,
+        services.push,
     )
     stack.push_async_callback(api.close)
     return api.address

@@ -9,7 +9,7 @@ from typing import Self
 class Places:
     """A data folder and what lies in it unless it is told to lie elsewhere.
 
-    `broker`, `chronos` and `transactions` are addresses: unix:/path or
+    `broker`, `chronos`, `transactions` and `push` are addresses: unix:/path or
     tcp:host:port. `metadata` is a database URL.
     """
 
@@ -17,6 +17,7 @@ class Places:
     broker: str
     chronos: str
     transactions: str
+    push: str
     metadata: str
 
     @classmethod
@@ -27,6 +28,7 @@ class Places:
         broker: str | None = None,
         chronos: str | None = None,
         transactions: str | None = None,
+        push: str | None = None,
         metadata: str | None = None,
     ) -> Self:
         """Everything that is not named lies in the data folder."""
@@ -36,6 +38,7 @@ class Places:
             broker=broker or f"unix:{data}/run/broker.sock",
             chronos=chronos or f"unix:{data}/run/chronos.sock",
             transactions=transactions or f"unix:{data}/run/txn.sock",
+            push=push or f"unix:{data}/run/push.sock",
             metadata=metadata or f"sqlite:///{data}/metadata.sqlite",
         )
 

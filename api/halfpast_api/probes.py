@@ -4,6 +4,8 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # the supervisor starts more quickly without
+    from pathlib import Path
+
     from halfpast_core_store.broker import BrokerStatus, Empty
 
 PROBE_S = 2.0
@@ -38,6 +40,13 @@ async def transactions_answer(address: str) -> bool:
     return await _answers(TransactionsClient(address))
 
 
+async def push_answers(address: str) -> bool:
+    """Whether a push process at this address answers a question."""
+    from halfpast_api.push.push_rpc import PushClient
+
+    return await _answers(PushClient(address))
+
+
 async def _answers(client: Asked) -> bool:
     from halfpast_core_store.broker import Empty
     from halfpast_core_store.errors import CoreError
@@ -50,6 +59,13 @@ async def _answers(client: Asked) -> bool:
     finally:
         await client.close()
     return True
+
+
+async def exporter_holds(folder: "Path") -> bool:
+    """Whether somebody exports audit events into this folder."""
+    from halfpast_api.audits.export import exporter_runs
+
+    return exporter_runs(folder)
 
 
 async def api_answers(host: str, port: int) -> bool:

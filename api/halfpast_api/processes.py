@@ -1,11 +1,12 @@
 """The processes of the suite: what each is made of, and how it runs.
 
-    dev        broker + chronos + txn + api in one process, which call each other
-               directly
+    dev        broker + chronos + txn + push + api in one process, which call each
+               other directly
     broker     the store, offered at an address
     chronos    the Delay Server: uses a broker, is offered at an address
     txn        the transaction service: likewise
-    api        HTTP: uses all three
+    push       deliveries to endpoints: uses broker and chronos, is offered likewise
+    api        HTTP: uses all four
 
 Every `run_...` blocks until the process is asked to stop (see `shutdown.py`) and
 calls `ready` with its address once it can be used.
@@ -16,19 +17,23 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
+from halfpast_api.awaited import awaited
 from halfpast_api.parts import (
     Services,
     open_api,
     open_broker,
     open_delay,
     open_metadata,
+    open_push,
     open_transactions,
 )
 from halfpast_api.places import Places
+from halfpast_api.probes import broker_answers, delay_answers
 from halfpast_api.shutdown import Failure, serve_until_asked
 
 if TYPE_CHECKING:
     from halfpast_api.config import ApiConfig
+    from halfpast_api.push.config import PushConfig
     from halfpast_chronos.config import ChronosConfig
     from halfpast_core_store.config import StoreConfig
     from halfpast_txn.address_rules import AllowList
@@ -44,6 +49,8 @@ def run_dev(
     chronos: "ChronosConfig",
     txn: "TxnConfig",
     allow: "AllowList",
+    push: "PushConfig",
+    push_allow: "AllowList",
     api: "ApiConfig",
     ready: Ready,
 ) -> None:
@@ -62,9 +69,14 @@ def run_dev(
             transactions, txn_failed = await open_transactions(
                 stack, places, broker, metadata, txn, allow
             )
-            services = Services(broker=broker, delay=delay, transactions=transactions)
+            pusher, push_failed = await open_push(
+                stack, places, broker, delay, metadata, push, push_allow
+            )
+            services = Services(
+                broker=broker, delay=delay, transactions=transactions, push=pusher
+            )
             address = await open_api(stack, places, services, metadata, api)
-            return [broker_failed, delay_failed, txn_failed]
+            return [broker_failed, delay_failed, txn_failed, push_failed]
 
         await serve_until_asked(open_parts, lambda: ready(address))
 
@@ -81,6 +93,7 @@ def run_broker(places: Places, store: "StoreConfig", ready: Ready) -> None:
             broker, failed = await open_broker(stack, places, store)
             server = await serve_broker(broker, places.broker)
             stack.push_async_callback(server.stop, STOP_GRACE_S)
+            stack.callback(broker.end_polls)
             return [failed]
 
         await serve_until_asked(open_parts, lambda: ready(places.broker))
@@ -105,6 +118,10 @@ def run_chronos(places: Places, chronos: "ChronosConfig", ready: Ready) -> None:
             stack.push_async_callback(server.stop, STOP_GRACE_S)
             return [failed]
 
+        await awaited(
+            lambda: broker_answers(places.broker),
+            modules=("halfpast_chronos.service", "halfpast_api.metadata.store"),
+        )
         await serve_until_asked(open_parts, lambda: ready(places.chronos))
 
     run(places, main())
@@ -127,9 +144,51 @@ def run_txn(places: Places, txn: "TxnConfig", allow: "AllowList", ready: Ready) 
             )
             server = await serve_transactions(transactions, places.transactions)
             stack.push_async_callback(server.stop, STOP_GRACE_S)
+            stack.callback(transactions.end_polls)
             return [failed]
 
+        await awaited(
+            lambda: broker_answers(places.broker),
+            modules=(
+                "halfpast_txn.service",
+                "halfpast_txn.http_transport",
+                "halfpast_api.metadata.store",
+            ),
+        )
         await serve_until_asked(open_parts, lambda: ready(places.transactions))
+
+    run(places, main())
+
+
+def run_push(
+    places: Places, push: "PushConfig", allow: "AllowList", ready: Ready
+) -> None:
+    """Deliveries to endpoints, using `places.broker`, `places.chronos` and the
+    metadata, offered at `places.push`."""
+
+    async def main() -> None:
+        async def open_parts(stack: AsyncExitStack) -> list[Failure]:
+            from halfpast_api.push.push_rpc import serve_push
+            from halfpast_chronos.delay_rpc import DelayClient
+            from halfpast_core_store.broker_rpc import BrokerClient
+
+            broker, delay = BrokerClient(places.broker), DelayClient(places.chronos)
+            stack.push_async_callback(broker.close)
+            stack.push_async_callback(delay.close)
+            metadata = await open_metadata(stack, places)
+            service, failed = await open_push(
+                stack, places, broker, delay, metadata, push, allow
+            )
+            server = await serve_push(service, places.push)
+            stack.push_async_callback(server.stop, STOP_GRACE_S)
+            return [failed]
+
+        await awaited(
+            lambda: broker_answers(places.broker),
+            lambda: delay_answers(places.chronos),
+            modules=("halfpast_api.push.service", "halfpast_api.metadata.store"),
+        )
+        await serve_until_asked(open_parts, lambda: ready(places.push))
 
     run(places, main())
 
@@ -141,6 +200,7 @@ def run_api(places: Places, api: "ApiConfig", ready: Ready) -> None:
         address = ""
 
         async def open_parts(stack: AsyncExitStack) -> list[Failure]:
+            from halfpast_api.push.push_rpc import PushClient
             from halfpast_chronos.delay_rpc import DelayClient
             from halfpast_core_store.broker_rpc import BrokerClient
             from halfpast_txn.txn_rpc import TransactionsClient
@@ -149,9 +209,12 @@ def run_api(places: Places, api: "ApiConfig", ready: Ready) -> None:
             broker = BrokerClient(places.broker)
             delay = DelayClient(places.chronos)
             transactions = TransactionsClient(places.transactions)
-            for client in (broker, delay, transactions):
+            push = PushClient(places.push)
+            for client in (broker, delay, transactions, push):
                 stack.push_async_callback(client.close)
-            services = Services(broker=broker, delay=delay, transactions=transactions)
+            services = Services(
+                broker=broker, delay=delay, transactions=transactions, push=push
+            )
             metadata = await open_metadata(stack, places)
             address = await open_api(stack, places, services, metadata, api)
             return []

@@ -6,9 +6,10 @@ A template is made of literal segments (`events`, also `events:batch`), paramete
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import unquote
 
+from halfpast_api.access.verbs import Reach, Verb, default_reach, default_verb
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
 from halfpast_api.problems import Refusal
@@ -16,14 +17,48 @@ from halfpast_api.problems import Refusal
 Handler = Callable[[Call], Awaitable[Answer]]
 
 
-@dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one resource. `body_max` of 0 means that it takes no body."""
+    """One method of one resource. `body_max` of 0 means that it takes no body.
 
-    method: str
-    template: str
-    handler: Handler
-    body_max: int = 0
+    `verb` and `reach` are what a caller must be allowed; left out, they are the
+    stricter of what they may be. `is_page`: it is for people, so whoever must log in
+    first is sent to where that is done. `topic_at`: which parameter is the topic.
+    """
+
+    __slots__ = (
+        *("body_max", "handler", "is_page", "method", "reach", "template"),
+        *("topic_at", "verb"),
+    )
+
+    def __init__(
+        self,
+        method: str,
+        template: str,
+        handler: Handler,
+        body_max: int = 0,
+        *,
+        verb: Verb | None = None,
+        reach: Reach | None = None,
+        is_page: bool = False,
+    ) -> None:
+        self.method = method
+        self.template = template
+        self.handler = handler
+        self.body_max = body_max
+        self.verb = verb or default_verb(method)
+        self.reach = reach or default_reach(template)
+        self.is_page = is_page
+        names = [it for it in template.split("/") if it.startswith("{")]
+        self.topic_at = names.index("{topic}") if "{topic}" in names else -1
+
+    def __repr__(self) -> str:
+        return f"Route({self.method} {self.template})"
+
+
+class Routers(Protocol):
+    """The routes of each namespace, which differ in their handlers alone."""
+
+    def of(self, namespace: str) -> "Router": ...
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 from halfpast_api.places import Places
@@ -14,6 +15,8 @@ from halfpast_api.probes import (
     api_answers,
     broker_answers,
     delay_answers,
+    exporter_holds,
+    push_answers,
     transactions_answer,
 )
 from halfpast_api.shutdown import SIGNALS, ignore_echoes
@@ -39,8 +42,12 @@ def run_suite(
     entrance: Entrance,
     check_allow: str,
     ready: Callable[[str], None],
+    export: Path | None = None,
+    push_allow: str = "",
+    auth: str = "auto",
 ) -> None:
-    """Run broker, chronos, txn and api under a supervisor until asked to stop.
+    """Run broker, chronos, txn, push and api under a supervisor until asked to stop;
+    and what exports audit events to the folder `export`, if there is one.
 
     Calls `ready` with the address of the API. Raises FolderInUse, or OSError for a
     port that is taken, before anything is started; GaveUp, as SystemExit with the
@@ -53,7 +60,9 @@ def run_suite(
     host = entrance.host
 
     async def main() -> None:
-        kept = services(places, host, port, check_allow)
+        kept = services(places, host, port, check_allow, push_allow, auth)
+        if export is not None:
+            kept.append(exporter(places, export))
         supervisor = Supervisor(kept, print_at_once)
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
@@ -69,18 +78,25 @@ def run_suite(
 
 
 def services(
-    places: Places, host: str, port: int, check_allow: str = ""
+    places: Places,
+    host: str,
+    port: int,
+    check_allow: str = "",
+    push_allow: str = "",
+    auth: str = "auto",
 ) -> list[Service]:
-    """In the order in which they need each other."""
-    program = (sys.executable, "-m", "halfpast_api.cli")
+    """In the order in which they need each other; they stop in reverse."""
+    program = (sys.executable, "-m", "halfpast_api.serving")
     data = ("--data", str(places.data))
     broker = ("--broker", places.broker)
     chronos = ("--chronos", places.chronos)
     txn = ("--txn", places.transactions)
+    push = ("--push", places.push)
     allow = ("--check-allow", check_allow)
+    allow_push = ("--push-allow", push_allow)
     secrets = {"HALFPAST_METADATA": places.metadata}
     # Whoever started the supervisor has been asked already.
-    listen = ("--host", host, "--port", str(port), "--unsafe-open")
+    listen = ("--host", host, "--port", str(port), "--auth", auth, "--unsafe-open")
     return [
         Service(
             name="broker",
@@ -100,15 +116,34 @@ def services(
             is_ready=lambda: transactions_answer(places.transactions),
         ),
         Service(
+            name="push",
+            command=[
+                *(*program, "push", *data),
+                *(*broker, *chronos, *push, *allow_push),
+            ],
+            environment=secrets,
+            is_ready=lambda: push_answers(places.push),
+        ),
+        Service(
             name="api",
             command=[
                 *(*program, "api", *data),
-                *(*broker, *chronos, *txn, *allow, *listen),
+                *(*broker, *chronos, *txn, *push, *allow, *allow_push, *listen),
             ],
             environment=secrets,
             is_ready=lambda: api_answers(host, port),
         ),
     ]
+
+
+def exporter(places: Places, folder: Path) -> Service:
+    """What exports audit events as the log closes its segments."""
+    program = (sys.executable, "-m", "halfpast_api.cli", "audit", "export", "--follow")
+    return Service(
+        name="audit",
+        command=[*program, "--data", str(places.data), "--export", str(folder)],
+        is_ready=lambda: exporter_holds(folder),
+    )
 
 
 def print_at_once(line: str) -> None:
@@ -132,7 +167,7 @@ def _until_free(take: Callable[[], R], deadline_s: float) -> R:
 def _check_folder(places: Places) -> None:
     from halfpast_core_store.folder import FolderLock
 
-    for service in ("broker", "chronos", "txn"):
+    for service in ("broker", "chronos", "txn", "push"):
         FolderLock(places.data, service).close()
 
 

@@ -1,11 +1,11 @@
 """Keeps a few processes running on one host: `halfpast up`.
 
-They start in order, each when the one before it answers, and stop in reverse. One
-that dies is started again: at once the first time, then with growing pauses. One
-that dies again and again before it answers makes the supervisor give up, for then
-waiting helps nobody; so does one that has never answered and says by its status that
-another start cannot help. If the supervisor itself dies, so do its children (see
-`deathwatch.py`).
+They start together: whoever needs another one waits for it (`awaited.py`), and loads
+meanwhile what he is made of. They stop in reverse order, one by one. One that dies is
+started again: at once the first time, then with growing pauses. One that dies again
+and again before it answers makes the supervisor give up, for then waiting helps
+nobody; so does one that has never answered and says by its status that another start
+cannot help. If the supervisor itself dies, so do its children (see `deathwatch.py`).
 """
 
 import asyncio
@@ -95,28 +95,30 @@ class Supervisor:
 
         Returns after `stop`, when all have ended. Raises GaveUp, likewise.
         """
-        tasks: list[asyncio.Task[None]] = []
         stopping = asyncio.create_task(self._stopping.wait())
+        tasks = [asyncio.create_task(kept.keep()) for kept in self._kept]
         try:
-            for kept in self._kept:
-                tasks.append(asyncio.create_task(kept.keep()))
-                answering = asyncio.create_task(kept.ready.wait())
-                try:
-                    await _first(stopping, answering, *tasks)
-                finally:
-                    answering.cancel()
-                if self._stopping.is_set():
-                    return
+            answering = asyncio.create_task(self._all_answer())
+            try:
+                await _first(stopping, answering, *tasks)
+            finally:
+                answering.cancel()
+            if self._stopping.is_set():
+                return
             ready()
             await _first(stopping, *tasks)
         finally:
             stopping.cancel()
             for kept in self._kept:
                 kept.stopping = True
-            for kept, task in reversed(list(zip(self._kept, tasks, strict=False))):
+            for kept, task in reversed(list(zip(self._kept, tasks, strict=True))):
                 await kept.stop(task)
             for fd in self._pipe:
                 os.close(fd)
+
+    async def _all_answer(self) -> None:
+        for kept in self._kept:
+            await kept.ready.wait()
 
     def stop(self) -> None:
         """End all services gracefully; asked again, at once."""

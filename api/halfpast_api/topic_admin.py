@@ -9,10 +9,15 @@ import msgspec
 from halfpast_api import headers
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
-from halfpast_api.delay.release_view import ReleaseView, heed_settings, release_of
+from halfpast_api.delay.release_view import (
+    ReleaseView,
+    heed_settings,
+    pending_of,
+    release_of,
+)
 from halfpast_api.metadata.entry import Entry
 from halfpast_api.metadata.settings import FlushMode, TopicSettings, check
-from halfpast_api.metadata.store import MetadataStore
+from halfpast_api.metadata.settings_store import SettingsStore
 from halfpast_api.names import check_topic_to_read, check_topic_to_write
 from halfpast_api.page_token import parse_name_token, render_token
 from halfpast_api.problems import Refusal
@@ -62,7 +67,8 @@ class QueueView(msgspec.Struct):
 
 
 class TopicView(msgspec.Struct, omit_defaults=True):
-    """A topic. `version` is that of its settings, 0 if nobody has given any."""
+    """A topic. `version` is that of its settings, 0 if nobody has given any. `pending`
+    tells in lists how many events wait; `release` tells more of one topic."""
 
     name: str
     queues: int
@@ -77,6 +83,7 @@ class TopicView(msgspec.Struct, omit_defaults=True):
     version: int | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    pending: int | None = None
     queue_offsets: list[QueueView] | None = None
     release: ReleaseView | None = None
 
@@ -94,7 +101,7 @@ class TopicAdminHandlers:
     def __init__(
         self,
         broker: Broker,
-        metadata: MetadataStore,
+        metadata: SettingsStore,
         settings: Settings,
         directory: TopicDirectory,
         delay: DelayServer,
@@ -113,13 +120,19 @@ class TopicAdminHandlers:
         limit = query.integer("limit", 100, 1, 1000)
         after = parse_name_token(query.text("page_token"))
         found = (await self._broker.list_topics(ListTopics(after, limit))).topics
-        views = [self._cached_view(info) for info in found]
+        may = call.access.allows
+        seen = [info for info in found if may(call.verb, info.name)]
+        views = [self._cached_view(info) for info in seen]
+        counts = await pending_of(self._delay, [info.id for info in seen])
+        for view, count in zip(views, counts, strict=False):
+            view.pending = count
         last = found[-1].name.encode() if len(found) == limit else b""
         return call.answer(200, TopicListView(views, render_token(last)))
 
     async def create(self, call: Call) -> Answer:
         """POST /v1/topics"""
         body = call.read(self._new_reader)
+        call.check_topic(body.name)
         check_topic_to_write(body.name)
         if await self._describe(body.name) is not None:
             raise Refusal(

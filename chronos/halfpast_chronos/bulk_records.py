@@ -22,7 +22,7 @@ from halfpast_core_store.record import (
 
 from . import keys
 from .delay_server import EventState, Happening
-from .event_state import StoredEvent, decode_event, encode_changed
+from .event_state import StoredEvent, encode_changed
 from .projection import Step, TimerProjection, was_changed
 
 ROW_COUNT = 100
@@ -188,11 +188,10 @@ class BulkRecords:
     ) -> list[tuple[bytes, StoredEvent]]:
         """Release the claims; gives those that are pending still, with their events."""
         ids = [timer[keys.TIMER_ID_AT :] for timer in timers]
-        found = self._core.index.get_many([b"E" + event_id for event_id in ids])
+        found = self._core.states.get_many(ids)
         pending: list[tuple[bytes, StoredEvent]] = []
-        for timer, event_id, value in zip(timers, ids, found, strict=True):
+        for timer, event_id, event in zip(timers, ids, found, strict=True):
             self._core.unclaim(event_id, step.released)
-            event = None if value is None else decode_event(value)
             if event is not None and event.pending:
                 pending.append((timer, event))
         return pending

@@ -102,7 +102,8 @@ class BulkService:
         if bulk.filter.key:
             return 0
         counts, wanted = self._core.due_counts, bulk.filter
-        topics = [wanted.topic_id] if wanted.topic_id else counts.topic_ids()
+        topics = [wanted.topic_id] if wanted.topic_id else list(wanted.topic_ids)
+        topics = topics or counts.topic_ids()
         span = (wanted.due_after_ms, wanted.due_before_ms)
         query = DueQuery(self._core.index, counts, topics, *span, 2**63)
         return query.estimate()

@@ -23,7 +23,7 @@ class ChronosConfig:
     """How many bytes of their records are kept in memory; others are read again."""
 
     load_count: int = 500
-    """How many timers are loaded in one go: a millisecond of work."""
+    """How many timers are loaded in one go when they are due: a millisecond of work."""
 
     fire_count: int = 200
     """How many timers fire in one atomic frame."""
@@ -59,7 +59,7 @@ class ChronosConfig:
     history_count_max: int = 10_000_000
     """How many of them, at most; each takes some 150 bytes on the disk."""
 
-    index_write_buffer: int = 32 * MIB
+    index_write_buffer: int = 16 * MIB
     """Bytes of one RocksDB memtable."""
 
     index_cache: int = 32 * MIB

@@ -151,6 +151,7 @@ class DelayCore(TimerProjection):
         others = Others()
         size = 0
         are_retries: bool | None = None
+        failing, may_fail = self.failing, self.failing.may_fail
         for looked, (key, data) in enumerate(self._records(due)):
             if size >= self._fire_size:
                 later += due[looked:]
@@ -166,7 +167,7 @@ class DelayCore(TimerProjection):
                 )
                 continue
             head = HEADER.unpack_from(data)
-            if why := self.failing.why_not(key, head):
+            if may_fail and (why := failing.why_not(key, head)):
                 size += others.add(key, self._failed(key, head, why))
                 continue
             message = with_kind(data, RecordKind.NORMAL)
@@ -193,10 +194,14 @@ class DelayCore(TimerProjection):
         self.claims.update(key[keys.TIMER_ID_AT :] for key in fired)
         return Firing(fired, request, count)
 
+    def idle_until(self, now_ms: int) -> int:
+        """When something may have to be done next, or 0 if there is something now."""
+        return 0 if self._alone else self.horizon.idle_until(now_ms)
+
     def _due(self) -> list[bytes]:
         """What is due, or one that is to go alone: in turn, if there are both."""
         now_ms = self.now_ms()
-        self._watch_clock()
+        self.watch_clock()
         self._alone_is_next = not self._alone_is_next
         if self._alone_is_next and (due := self._next_alone()):
             return due
@@ -212,7 +217,8 @@ class DelayCore(TimerProjection):
                 return [key]
         return []
 
-    def _watch_clock(self) -> None:
+    def watch_clock(self) -> None:
+        """Drain what is due instead of firing it, while the clock may be wrong."""
         jump = self.clock_watch.jump()
         if jump > 0:
             self.is_draining = True

@@ -148,8 +148,9 @@ class GotEvent(msgspec.Struct, array_like=True):
 class ListEvents(msgspec.Struct, array_like=True):
     """Events by due time (state SCHEDULED) or by the time they finished.
 
-    `topic_id` 0 means all topics; `after` is the `next_token` of the last page,
-    empty for the first. A page may be short, even empty, and still not the last.
+    `topic_id` 0 means all topics, or those of `topic_ids` unless that is empty; `after`
+    is the `next_token` of the last page, empty for the first. A page may be short, even
+    empty, and still not the last.
     """
 
     topic_id: int = 0
@@ -160,6 +161,7 @@ class ListEvents(msgspec.Struct, array_like=True):
     due_before_ms: int = 2**63 - 1
     limit: int = 100
     after: bytes = b""
+    topic_ids: list[int] = []
 
 
 class EventPage(msgspec.Struct, array_like=True):

@@ -5,12 +5,14 @@ import msgspec
 
 class AskDue(msgspec.Struct, array_like=True):
     """From `start_ms` to before `end_ms`, in buckets of `bucket_ms`, which begin at
-    multiples of that. `topic_id` 0 means all topics."""
+    multiples of that. `topic_id` 0 means all topics, or those of `topic_ids` unless
+    that is empty."""
 
     topic_id: int
     start_ms: int
     end_ms: int
     bucket_ms: int
+    topic_ids: list[int] = []
 
 
 class LateTopic(msgspec.Struct, array_like=True):

@@ -23,7 +23,8 @@ class HistogramQuery:
         self._now_ms = core.now_ms()
         counts = core.due_counts
         topic_id = request.topic_id
-        self._topic_ids = [topic_id] if topic_id else counts.topic_ids()
+        some = [topic_id] if topic_id else request.topic_ids
+        self._topic_ids = some or counts.topic_ids()
         self._coming = self._query(
             self._topic_ids, request.start_ms, request.end_ms, request.bucket_ms
         )
@@ -43,13 +44,8 @@ class HistogramQuery:
         return self._looked < len(self._topic_ids)
 
     def answer(self) -> DueHistogram:
-        request, counts = self._request, self._core.due_counts
-        bucket_ms = request.bucket_ms
-        pending = (
-            counts.pending(request.topic_id)
-            if request.topic_id
-            else counts.pending_in_all()
-        )
+        counts, bucket_ms = self._core.due_counts, self._request.bucket_ms
+        pending = sum(map(counts.pending, self._topic_ids))
         return DueHistogram(
             self._now_ms,
             [(n * bucket_ms, it) for n, it in sorted(self._coming.buckets.items())],

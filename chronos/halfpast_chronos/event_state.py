@@ -10,13 +10,12 @@ and behind the key, if it was not taken: | attempts u16 | retry_ms u64 | reason 
 import struct
 from dataclasses import dataclass, field
 
-from halfpast_core_store.record import Record, RecordFlag
+from halfpast_core_store.record import RecordFlag
 
 from .delay_server import Event, EventState, Happening
 
 FIXED = struct.Struct("<BIQQQIBBH")
-FRESH = struct.Struct("<BIQQQIBBHBQ")  # the same with one entry, and no key
-FIRED = struct.Struct("<BIQQQIBBHBQBQ")  # and with two
+FIRED = struct.Struct("<BIQQQIBBHBQBQ")  # the same with two entries, and no key
 ENTRY = struct.Struct("<BQ")
 FAILURE = struct.Struct("<HQ")
 TIMELINE_MAX = 32
@@ -47,18 +46,18 @@ class StoredEvent:
     """Why it was not taken the last time."""
 
     @classmethod
-    def scheduled(cls, record: Record) -> "StoredEvent":
-        """A timer that has just been accepted."""
+    def scheduled(cls, head: tuple[int, ...], key: bytes) -> "StoredEvent":
+        """A timer to which nothing has happened. `head` is its record's header."""
         return cls(
-            EventState.SCHEDULED,
-            record.version or 1,
-            record.due_ms,
-            record.born_ms,
-            record.topic_id,
-            record.key,
-            bool(record.flags & RecordFlag.UPSERT),
+            SCHEDULED,
+            head[10] or 1,
+            head[8],
+            head[7],
+            head[4],
+            key,
+            bool(head[2] & RecordFlag.UPSERT),
             0,
-            [(record.born_ms, Happening.SCHEDULED)],
+            [(head[7], ACCEPTED)],
         )
 
     @property
@@ -165,29 +164,9 @@ def decode_event(data: bytes) -> StoredEvent:
     )
 
 
-def encode_scheduled(head: tuple[int, ...], key: bytes) -> bytes:
-    """What `StoredEvent.scheduled(...).encode()` gives, without the objects.
-
-    `head` is the record's unpacked header.
-    """
-    fresh = FRESH.pack(
-        SCHEDULED,
-        head[10] or 1,
-        head[8],
-        head[7],
-        0,
-        head[4],
-        1 if head[2] & RecordFlag.UPSERT else 0,
-        1,
-        len(key),
-        ACCEPTED,
-        head[7],
-    )
-    return fresh + key if key else fresh
-
-
 def encode_delivered(head: tuple[int, ...], key: bytes, stored_ms: int) -> bytes:
-    """The same for a timer that fired and had never been changed."""
+    """What `StoredEvent.encode()` gives for a timer that fired and had never been
+    changed, without the objects. `head` is the record's unpacked header."""
     fired = FIRED.pack(
         DELIVERED,
         head[10] or 1,

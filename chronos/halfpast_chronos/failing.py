@@ -68,6 +68,11 @@ class Failing:
         """The broker does not take the message of this timer."""
         self._refused[timer] = reason
 
+    @property
+    def may_fail(self) -> bool:
+        """Whether anything is not to be sent now."""
+        return bool(self._refused or self._strict)
+
     def why_not(self, timer: bytes, head: Sequence[int]) -> str:
         """Why this message is not to be sent now; empty if it is."""
         if self._refused and (reason := self._refused.pop(timer, "")):

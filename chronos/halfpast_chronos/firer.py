@@ -40,22 +40,32 @@ class Firer:
     def _look(self) -> None:
         if not self._standing.live:
             return
-        horizon = self._core.horizon
-        if horizon.collect(self._core.now_ms()):
+        core, horizon = self._core, self._core.horizon
+        now_ms = core.now_ms()
+        core.watch_clock()
+        if idle_until_ms := core.idle_until(now_ms):
+            self._rest(now_ms, idle_until_ms)
+            return
+        if horizon.collect(now_ms):
             self._loop.call_soon(self.look)  # whose turn it is must be known
         if not self._may_fire():
             return
-        firing = self._core.fire()
-        if firing is not None:
-            task = self._loop.create_task(self._send(firing))
-            self._in_flight.add(task)
-            task.add_done_callback(self._sent)
-            self._loop.call_soon(self.look)
+        firing = core.fire()
+        if firing is None:
+            self._rest(now_ms, horizon.next_ms())
             return
-        now_ms = self._core.now_ms()
+        task = self._loop.create_task(self._send(firing))
+        self._in_flight.add(task)
+        task.add_done_callback(self._sent)
+        self._loop.call_soon(self.look)
+
+    def _rest(self, now_ms: int, until_ms: int) -> None:
+        """Nothing can be fired now: load what has to be, and sleep."""
+        horizon = self._core.horizon
         if horizon.wants_load(now_ms):
             horizon.load(now_ms)
-        self._tick.set(horizon.next_ms())
+            until_ms = horizon.next_ms()
+        self._tick.set(until_ms)
 
     def _may_fire(self) -> bool:
         room = len(self._in_flight) < self._in_flight_max
@@ -70,15 +80,17 @@ class Firer:
 
     async def _send(self, firing: Firing) -> None:
         try:
-            await self._standing.append(firing.request)
+            appended = await self._standing.append(firing.request)
+            self._core.became_durable(appended.position)
             self._refusal = ""
         except UNSURE:
             self._standing.lose()
         except FenceLost as error:
-            if not error.held:
-                self._standing.lose()
-            elif self._standing.is_ours(firing.request):
+            if not self._standing.is_ours(firing.request):
+                return  # we have taken the role anew meanwhile
+            if error.held:
                 raise
+            self._standing.lose()
         except CoreError as error:
             if self._standing.is_ours(firing.request):
                 self._refused(firing, error)

@@ -9,6 +9,7 @@ from halfpast_core_store.ports import Index, IndexBatch
 from . import keys
 from .config import ChronosConfig
 from .event_state import decode_event
+from .event_states import EventStates
 
 SLICE_COUNT = 500
 END = b"G"
@@ -17,9 +18,17 @@ END = b"G"
 class History:
     """The finished events, in the order in which they are forgotten."""
 
-    def __init__(self, index: Index, config: ChronosConfig, *, is_exact: bool) -> None:
+    def __init__(
+        self,
+        index: Index,
+        states: EventStates,
+        config: ChronosConfig,
+        *,
+        is_exact: bool,
+    ) -> None:
         """`is_exact`: whether the count that was saved is true of the index."""
         self._index = index
+        self._states = states
         self._config = config
         self._forgotten = b"F"  # looking from here on skips what was deleted
         saved = index.get(keys.FINISHED) if is_exact else None
@@ -66,9 +75,9 @@ class History:
             event = None if data is None else decode_event(data)
             if event is not None and event.upsert:
                 owned.append((keys.own_key(event.topic_id, event.key), key[9:]))
-            batch.delete(keys.event(key[9:]))
             batch.delete(key)
             self._change(key, -1)
+        self._states.forget(batch, [key[9:] for key in doomed])
         names = self._index.get_many([own for own, _ in owned])
         for (own, event_id), named in zip(owned, names, strict=True):
             if named == event_id:

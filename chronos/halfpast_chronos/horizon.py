@@ -4,33 +4,32 @@ Each topic has a *reach*: everything of it in the index up to a key is in the wh
 and nothing behind it is. That is a key and not a time, so that it may lie within one
 millisecond: a million timers due at once are loaded as they fire. New timers within
 reach go straight into the wheel. When too many do, the reach is drawn back, and what
-now lies behind it is dropped a slice at a time (it is in the index anyway).
+then lies behind it is dropped in slices (it is in the index anyway).
 
-What is due waits in its topic's queue, and the topics take turns. Since no topic may
-have more than its share in memory either, a million timers of one are in nobody's way.
-A topic that is held has nothing in memory at all: its reach ends where it begins.
-
-Keys take about 300 bytes a timer. Records are kept beside them as long as there is
-room for them; those of the others are read when they fire.
+What is due waits in its topic's queue, and the topics take turns. Since none may have
+more than its share in memory either, a million timers of one are in nobody's way. A
+topic that is held has nothing in memory at all: its reach ends where it begins.
+Keys take about 300 bytes a timer. Records are kept beside them while there is room.
 """
 
 from collections.abc import Sequence
 
 from halfpast_core_store.ports import Index
-from halfpast_wheel.timing_wheel import TimingWheel
 
 from .behind import Behind
 from .config import HorizonConfig
 from .drops import Drops
+from .key_wheel import KeyWheel
 from .keys import BIG_U64
 from .load_slice import LoadSlice
 from .near_records import NearRecords
-from .reach import NEVER, Reach, behind_all, start_of
+from .reach import NEVER, Reach, are_far, behind_all, start_of
 from .release_rules import ReleaseRules
 from .turns import Turns
 
 SAMPLE_COUNT = 999
 DROPS_PER_INSERT = 4
+SOON_MS = 2_000  # what is due later is loaded when there is nothing else to do
 COLLECT_COUNT = 1_000  # moved from the wheel to the topics' queues in one go
 
 
@@ -54,17 +53,13 @@ class Horizon:
         self._index = index
         self._config = config
         self._prefix_size = prefix_size
-        self._wheel = TimingWheel(now_ms)
-        self._now_ms = now_ms  # the latest that has been seen
-        self._looked_ms = now_ms
+        self._wheel = KeyWheel(now_ms)  # those that are not due yet
+        self._now_ms = self._looked_ms = now_ms  # `_now_ms`: the latest seen
         self._collected_ms = now_ms  # what is queued was due then
-        self._key_of: dict[int, bytes] = {}  # of those that are not due yet
-        self._handles = 0
-        self._count = 0
-        self._is_crowded = False
+        self._count, self._is_crowded = 0, False
         self._records = NearRecords(config.near_size_max)
         self.take_record = self._records.take
-        self._slice = LoadSlice(config.load_count)
+        self._slice = LoadSlice(index, config.load_count)
         self._reaches: dict[bytes, Reach] = {}
         self._behind = Behind()
         self._drops = Drops(self.discard)
@@ -99,8 +94,10 @@ class Horizon:
 
     def add_many(self, new: Sequence[bytes], records: Sequence[bytes] = ()) -> None:
         """Timers have been stored, with these records if they are at hand."""
-        before = self._count
-        size = self._prefix_size
+        near_ms = self._now_ms + self._config.lookahead_ms
+        if not self._drops and are_far(self._reaches, new, near_ms):
+            return
+        before, size = self._count, self._prefix_size
         prefix, reach = b"", None
         for i, key in enumerate(new):
             if reach is None or key[:size] != prefix:
@@ -122,11 +119,9 @@ class Horizon:
         """A timer will not fire under this key any more."""
         reach = self._reaches.get(key[: self._prefix_size])
         handle = None if reach is None else self._leave(reach, key)
-        if reach is not None and handle is not None:
-            if self._key_of.pop(handle, None) is not None:
-                self._wheel.cancel(handle)
-            else:
-                self.turns.lost_one(reach)
+        was_due = handle is not None and not self._wheel.take_out(handle)
+        if reach is not None and was_due:
+            self.turns.lost_one(reach)
         self.take_record(key)  # also of one that fell due while it was claimed
 
     # --- what is due ----------------------------------------------------------------
@@ -147,7 +142,7 @@ class Horizon:
 
     def _take_due(self, taken: list[bytes], now_ms: int, found: list[bytes]) -> None:
         """Leave out what was discarded meanwhile, or is not due any more."""
-        size, reaches, key_of = self._prefix_size, self._reaches, self._key_of
+        size, reaches = self._prefix_size, self._reaches
         was_set_back = now_ms < self._collected_ms
         for key in taken:
             reach = reaches[key[:size]]
@@ -156,9 +151,7 @@ class Horizon:
                 reach.gate.give_back(1)
                 reach.gone = max(0, reach.gone - 1)
                 continue
-            if handle in key_of:  # it came back under the same key
-                del key_of[handle]
-                self._wheel.cancel(handle)
+            self._wheel.take_out(handle)  # if it came back under the same key
             if was_set_back and self._due_ms(key) > now_ms:
                 reach.gate.give_back(1)
                 self._insert(reach, key)
@@ -174,8 +167,7 @@ class Horizon:
         size = self._prefix_size
         moved = 0
         while moved < COLLECT_COUNT:
-            for handle in self._wheel.advance(now_ms, COLLECT_COUNT - moved):
-                key = self._key_of.pop(handle)
+            for key in self._wheel.advance(now_ms, COLLECT_COUNT - moved):
                 reach = self._reaches[key[:size]]
                 if not reach.is_held:  # else it is about to be dropped
                     self.turns.add(reach, key)
@@ -195,6 +187,13 @@ class Horizon:
     def next_ms(self) -> int:
         """When to look again: something may be due, or has to be loaded."""
         return min(self.turns.next_ms(self._looked_ms), self._next_due_ms())
+
+    def idle_until(self, now_ms: int) -> int:
+        """The same if nothing is due at `now_ms`, else 0. Costs next to nothing."""
+        if now_ms < self._looked_ms:
+            return 0  # the clock was set back: `collect` has to know
+        next_ms = min(self.turns.next_ms(now_ms), self._next_due_ms())
+        return next_ms if next_ms > now_ms else 0
 
     def is_idle(self, now_ms: int) -> bool:
         """Whether nothing is due that may be released."""
@@ -268,8 +267,7 @@ class Horizon:
 
     def wants_load(self, now_ms: int) -> bool:
         """Whether loading should not wait."""
-        runs_low = self._count < self._config.near_count_max // 2
-        return runs_low or bool(self._drops) or self._next_behind_ms() <= now_ms
+        return bool(self._drops) or self._next_behind_ms() <= now_ms + SOON_MS
 
     def _loadable(self, now_ms: int) -> Reach | None:
         reach = self._first_behind()
@@ -290,17 +288,14 @@ class Horizon:
         return self._behind.first(self._is_crowded)
 
     def _load_slice(self, reach: Reach, now_ms: int) -> None:
-        room = reach.count_max - reach.count
-        count = max(1, min(self._slice.count, room))
         until_ms = now_ms + self._config.lookahead_ms
         until = reach.prefix + BIG_U64.pack(until_ms + 1)
-        found = self._index.scan(reach.end, until, count)
-        for key, record in found:
-            if key not in reach.handles:
-                self._insert(reach, key)
-                self._records.keep(key, record)
-        self._slice.loaded(sum(len(record) for _, record in found))
-        if len(found) < count:
+        room = reach.count_max - reach.count
+        are_due = reach.behind_ms <= now_ms
+        found, are_all = self._slice.read(reach.end, until, room, are_due=are_due)
+        new = [timer for timer in found if timer[0] not in reach.handles]
+        self._insert_many(reach, new)
+        if are_all:
             reach.end = max(reach.end, until)
             self._behind.note(reach, self._first_behind_ms(reach))
         else:
@@ -360,11 +355,17 @@ class Horizon:
     # --- the wheel ------------------------------------------------------------------
 
     def _insert(self, reach: Reach, key: bytes) -> None:
-        self._handles = (self._handles + 1) & 0xFF_FFFF_FFFF
-        reach.handles[key] = self._handles
-        self._key_of[self._handles] = key
-        self._wheel.insert(self._due_ms(key), self._handles)
+        reach.handles[key] = self._wheel.insert(self._due_ms(key), key)
         self._count += 1
+
+    def _insert_many(self, reach: Reach, new: Sequence[tuple[bytes, bytes]]) -> None:
+        """`_insert` timers and keep their records, faster."""
+        due_ms = self._due_ms
+        handles = self._wheel.insert_many([(due_ms(key), key) for key, _ in new])
+        for (key, record), handle in zip(new, handles, strict=True):
+            reach.handles[key] = handle
+            self._records.keep(key, record)
+        self._count += len(new)
 
     def _leave(self, reach: Reach, key: bytes) -> int | None:
         handle = reach.handles.pop(key, None)

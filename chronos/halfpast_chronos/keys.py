@@ -4,6 +4,8 @@ big-endian, so that keys sort as their parts do.
     M name                              how far the log has been applied
     T topic u32, due_ms u64, event id   a pending timer: its SCHEDULE record
     E event id                          where an event stands (`event_state.py`)
+    I 63 event ids, or 1                where those to which nothing has happened
+                                        have their timers (`event_states.py`)
     K topic u32, key, 0, event id       pending timers by their key
     U topic u32, key                    the event that an own key names
     F finished_ms u64, event id         finished events, for forgetting them
@@ -25,7 +27,8 @@ COUNTED = b"Mcounted"
 COUNTED_ON = b"Mcounted-on"
 FINISHED = b"Mfinished"
 FORMAT = b"Mformat"
-FORMAT_NOW = b"\x02"
+FORMAT_FIRST = b"\x01"
+FORMAT_NOW = b"\x03"
 
 FIRED_ENTRY = struct.Struct(">cQ16s")
 """How the log names a timer that has fired: b"T", due_ms, event id."""

@@ -18,11 +18,12 @@ class Lateness:
         self.early = 0
         """Fired before its time. Must stay 0; counted so that anybody can see."""
 
-    def add(self, late_ms: float) -> None:
+    def add(self, late_ms: float, count: int = 1) -> None:
+        """So many were so late."""
         if late_ms < 0:
-            self.early += 1
-        self.counts[bisect_left(BOUNDS_MS, late_ms)] += 1
-        self.total_ms += late_ms
+            self.early += count
+        self.counts[bisect_left(BOUNDS_MS, late_ms)] += count
+        self.total_ms += late_ms * count
         self.max_ms = max(self.max_ms, late_ms)
 
     def metrics(self) -> dict[str, float]:

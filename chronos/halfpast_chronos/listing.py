@@ -7,7 +7,6 @@ from halfpast_core_store.ports import Index
 from . import keys
 from .core import DelayCore
 from .delay_server import Event, EventPage, EventState, ListEvents
-from .event_state import decode_event
 from .listing_rows import Dead, Finished, Keyed, ListedRow, ListedRows, Pending
 from .operation import EventFilter
 from .operation_errors import InvalidPageToken
@@ -33,6 +32,7 @@ class Listing:
         self._core = core
         self._request = request
         self._filter = RecordFilter(request.key, request.tag)
+        self._topic_ids = frozenset(request.topic_ids)
         self._place, self._rows = rows_for(core, request)
         self._scanned = 0
         self._scanned_size = 0
@@ -72,9 +72,11 @@ class Listing:
         self, wanted: set[bytes], rows: Sequence[ListedRow]
     ) -> dict[bytes, Event]:
         some = [row for row in rows if row.event_id in wanted]
-        states = self._core.index.get_many([keys.event(it.event_id) for it in some])
+        states = self._core.states.of_records(
+            [row.event_id for row in some], [row.record for row in some]
+        )
         return {
-            row.event_id: decode_event(state).public(row.event_id, row.record)
+            row.event_id: state.public(row.event_id, row.record)
             for row, state in zip(some, states, strict=True)
             if state is not None
         }
@@ -84,6 +86,8 @@ class Listing:
         if event.state != request.state:
             return False
         if request.topic_id and event.topic_id != request.topic_id:
+            return False
+        if self._topic_ids and event.topic_id not in self._topic_ids:
             return False
         if request.key is not None and event.key != request.key:
             return False
@@ -111,6 +115,7 @@ def rows_for(core: DelayCore, request: ListEvents) -> tuple[bytes, ListedRows]:
         request.tag,
         request.due_after_ms,
         request.due_before_ms,
+        tuple(sorted(request.topic_ids)),
     )
     place, after = place_of(request), request.after[1:]
     if request.after and (request.after[:1] != place or not after):
@@ -124,6 +129,8 @@ def rows_for(core: DelayCore, request: ListEvents) -> tuple[bytes, ListedRows]:
     prefixes = core.horizon.prefixes()
     if request.topic_id:
         prefixes = [keys.timer_prefix(request.topic_id)]
+    elif request.topic_ids:
+        prefixes = [keys.timer_prefix(topic_id) for topic_id in wanted.topic_ids]
     return place, Pending(index, prefixes, wanted, after)
 
 

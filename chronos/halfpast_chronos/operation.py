@@ -28,8 +28,8 @@ class OperationState(IntEnum):
 class EventFilter(msgspec.Struct, array_like=True, frozen=True):
     """Which scheduled events: those for which all of this is true.
 
-    `topic_id` 0 means all topics; the due range takes its first moment and leaves its
-    last.
+    `topic_id` 0 means all topics, or those of `topic_ids`, in ascending order, unless
+    that is empty; the due range takes its first moment and leaves its last.
     """
 
     topic_id: int = 0
@@ -37,6 +37,7 @@ class EventFilter(msgspec.Struct, array_like=True, frozen=True):
     tag: bytes | None = None
     due_after_ms: int = 0
     due_before_ms: int = EVER_MS
+    topic_ids: tuple[int, ...] = ()
 
 
 class Bulk(msgspec.Struct, array_like=True, frozen=True):

@@ -5,6 +5,8 @@ order of the log. Applying is idempotent, since the index may be behind what it 
 when the process died.
 """
 
+import struct
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -26,26 +28,29 @@ from . import keys
 from .config import ChronosConfig
 from .delay_server import EventState, Happening
 from .due_counts import DueCounts
-from .event_state import StoredEvent, decode_event, encode_delivered, encode_scheduled
+from .event_state import StoredEvent, encode_delivered
+from .event_states import EventStates
 from .history import History
 from .horizon import Horizon
 from .lateness import Lateness
 from .upgrade import upgrade
 
 SCHEDULE = int(RecordKind.SCHEDULE)
+# Of a record: flags, topic, event id, due_ms, length of the key.
+TIMER_HEAD = struct.Struct("<5xB2xI4x16s8xQ8xH")
 
 
 @dataclass(slots=True)
 class Fresh:
     """Timers that are being stored, and are not in the wheel yet.
 
-    What else a new timer enters into the index waits in `entries` until all timers
-    are in the batch: keys of one family in a row cost RocksDB a third less.
+    `scheduled` are those of events that have just come, with their records, which
+    are not in the batch yet.
     """
 
     timers: list[bytes] = field(default_factory=list[bytes])
     records: list[bytes] = field(default_factory=list[bytes])
-    entries: list[tuple[bytes, bytes]] = field(
+    scheduled: list[tuple[bytes, bytes]] = field(
         default_factory=list[tuple[bytes, bytes]]
     )
 
@@ -63,6 +68,8 @@ class Step:
     stored_ms: int
     fresh: Fresh
     released: list[bytes]
+    durable_ns: int = 0
+    """When the frame became durable, if this process knows better than `stored_ms`."""
 
 
 Apply = Callable[[Step, Record, bytes], None]
@@ -83,6 +90,7 @@ class TimerProjection:
         """`is_controlled`: no topic is released before `Horizon.control` allows it."""
         upgrade(index)
         self.index = index
+        self.states = EventStates(index)
         self._clock = clock
         self._config = config
         self.horizon = Horizon(
@@ -94,7 +102,9 @@ class TimerProjection:
         )
         prefixes = self.horizon.prefixes()
         self.due_counts = DueCounts(index, map(keys.timer_topic, prefixes))
-        self.history = History(index, config, is_exact=self.due_counts.is_marked)
+        self.history = History(
+            index, self.states, config, is_exact=self.due_counts.is_marked
+        )
         self.mid_frame = False
         """Whether a frame is applied in part, so that it may be applied again."""
         self.position = int(keys.U64.unpack(index.get(keys.APPLIED) or bytes(8))[0])
@@ -104,6 +114,8 @@ class TimerProjection:
         self.lateness = Lateness()
         self.measures = False
         """Whether firings that are applied are fresh, so that lateness counts."""
+        self._durable_ns: dict[int, int] = {}
+        """When frames with firings became durable that are not applied yet."""
         self._fired: dict[bytes, tuple[bytes, bytes]] = {}
         """Keys and records of timers that are on their way to the log, by event."""
         self._gone: list[bytes] = []
@@ -142,29 +154,37 @@ class TimerProjection:
         """
         released: list[bytes] = []
         self.mid_frame = stop < len(frame.records)
+        durable_ns = self._durable_ns.get(frame.position, 0)
         batch = self.index.batch()
+        is_empty = True
         fresh = Fresh()
         for data in frame.records[start:stop]:
             if data[4] == SCHEDULE:
                 self._apply_schedule(batch, data, fresh, released)
+                is_empty = False
                 continue
-            # The others read what has been written before, so write that now.
-            batch = self._write(batch, fresh)
             apply = self.appliers.get(data[4])
-            if apply is not None:
-                step = Step(batch, frame.stored_ms, fresh, released)
-                apply(step, decode_record(data), data)
+            if apply is None:
+                continue
+            if not is_empty:  # it reads what has been written before
                 batch = self._write(batch, fresh)
+            step = Step(batch, frame.stored_ms, fresh, released, durable_ns)
+            apply(step, decode_record(data), data)
+            is_empty = False
         if stop >= len(frame.records):
             batch.put(keys.APPLIED, keys.U64.pack(frame.end))
             self.position = frame.end
+            self._durable_ns.pop(frame.position, None)
         self._write(batch, fresh)
         return released
 
     def _write(self, batch: IndexBatch, fresh: Fresh) -> IndexBatch:
-        put = batch.put
-        for key, value in fresh.entries:
-            put(key, value)
+        if fresh.scheduled:
+            # In the order of the index, it takes RocksDB a quarter less to store them.
+            for timer, record in sorted(fresh.scheduled):
+                batch.put(timer, record)
+            self.states.scheduled(batch, [timer for timer, _ in fresh.scheduled])
+            self.scheduled_count += len(fresh.scheduled)
         gone, self._gone = self._gone, []
         if gone or fresh.timers or self.history.is_touched:
             self.due_counts.spoil(batch)
@@ -173,7 +193,7 @@ class TimerProjection:
         self.index.write(batch)
         if fresh.timers:
             self.horizon.add_many(fresh.timers, fresh.records)
-            fresh.timers, fresh.records, fresh.entries = [], [], []
+            fresh.timers, fresh.records, fresh.scheduled = [], [], []
         return self.index.batch()
 
     def _apply_schedule(
@@ -183,44 +203,59 @@ class TimerProjection:
         fresh: Fresh,
         released: list[bytes],
     ) -> None:
-        head = HEADER.unpack_from(data)
-        event_id = head[6]
-        timer = keys.TIMER_KEY.pack(b"T", head[4], head[8], event_id)
-        key = data[HEADER_SIZE : HEADER_SIZE + head[11]] if head[11] else b""
-        batch.put(timer, data)
-        fresh.entries.append((b"E" + event_id, encode_scheduled(head, key)))
-        fresh.add(timer, data)
-        if key:
-            batch.put(keys.by_key(head[4], key, event_id), keys.U64.pack(head[8]))
-            if head[2] & RecordFlag.UPSERT:
-                own = keys.own_key(head[4], key)
+        flags, topic_id, event_id, due_ms, key_size = TIMER_HEAD.unpack_from(data)
+        timer = keys.TIMER_KEY.pack(b"T", topic_id, due_ms, event_id)
+        fresh.timers.append(timer)
+        fresh.records.append(data)
+        fresh.scheduled.append((timer, data))
+        if key_size:
+            key = data[HEADER_SIZE : HEADER_SIZE + key_size]
+            batch.put(keys.by_key(topic_id, key, event_id), keys.U64.pack(due_ms))
+            if flags & RecordFlag.UPSERT:
+                own = keys.own_key(topic_id, key)
                 batch.put(own, event_id)
                 self.unclaim(own, released)
-        self.scheduled_count += 1
 
     def _apply_fired(self, step: Step, record: Record, _: bytes) -> None:
         batch, stored_ms = step.batch, step.stored_ms
         changed: list[tuple[int, bytes]] = []
         entries = list(keys.FIRED_ENTRY.iter_unpack(record.body))
+        claims, fired, released = self.claims, self._fired, step.released
+        gone, delete, take_record = self._gone, batch.delete, self.horizon.take_record
         for _, due_ms, event_id in entries:
-            self.unclaim(event_id, step.released)
-            known = self._fired.pop(event_id, None)
-            if known is None or was_changed(HEADER.unpack_from(known[1])):
+            if event_id in claims:
+                claims.discard(event_id)
+                released.append(event_id)
+            known = fired.pop(event_id, None)
+            if known is None:
                 changed.append((due_ms, event_id))
-            else:
-                self.drop_timer(batch, known[0])
-                self._finish_unchanged(batch, *known, stored_ms)
+                continue
+            timer, data = known
+            head = HEADER.unpack_from(data)
+            if was_changed(head):
+                changed.append((due_ms, event_id))
+                continue
+            take_record(timer)  # it has left the horizon, but may have been loaded anew
+            gone.append(timer)
+            delete(timer)
+            self._finish_unchanged(batch, event_id, head, data, stored_ms)
         if changed:
             self._finish_changed(batch, changed, stored_ms)
-        self.measure([due_ms for _, due_ms, _ in entries])
+        self.measure(step, [due_ms for _, due_ms, _ in entries])
 
-    def measure(self, dues_ms: Sequence[int]) -> None:
+    def measure(self, step: Step, dues_ms: Sequence[int]) -> None:
         """Timers that were due then have fired."""
         if self.measures:
-            now_ns = self._clock.now_ns()
-            for due_ms in dues_ms:
-                self.lateness.add((now_ns - due_ms * 1_000_000) / 1_000_000)
+            fired_ns = step.durable_ns or self._clock.now_ns()
+            for due_ms, count in Counter(dues_ms).items():
+                late_ms = (fired_ns - due_ms * 1_000_000) / 1_000_000
+                self.lateness.add(late_ms, count)
         self.fired_count += len(dues_ms)
+
+    def became_durable(self, position: int) -> None:
+        """The frame there, with firings, is durable since now. It is applied later."""
+        if position >= self.position:
+            self._durable_ns[position] = self._clock.now_ns()
 
     def drop_timer(self, batch: IndexBatch, timer: bytes) -> None:
         self.horizon.discard(timer)
@@ -228,12 +263,15 @@ class TimerProjection:
         batch.delete(timer)
 
     def _finish_unchanged(
-        self, batch: IndexBatch, timer: bytes, record: bytes, stored_ms: int
+        self,
+        batch: IndexBatch,
+        event_id: bytes,
+        head: tuple[int, ...],
+        record: bytes,
+        stored_ms: int,
     ) -> None:
         """Nothing but this has happened to the event: its record tells all."""
-        head = HEADER.unpack_from(record)
         key = record[HEADER_SIZE : HEADER_SIZE + head[11]] if head[11] else b""
-        event_id = timer[keys.TIMER_ID_AT :]
         batch.put(b"E" + event_id, encode_delivered(head, key, stored_ms))
         self.history.add(batch, stored_ms, event_id)
         if key:
@@ -242,9 +280,8 @@ class TimerProjection:
     def _finish_changed(
         self, batch: IndexBatch, fired: list[tuple[int, bytes]], stored_ms: int
     ) -> None:
-        found = self.index.get_many([b"E" + event_id for _, event_id in fired])
-        for (due_ms, event_id), value in zip(fired, found, strict=True):
-            event = None if value is None else decode_event(value)
+        found = self.states.get_many([event_id for _, event_id in fired])
+        for (due_ms, event_id), event in zip(fired, found, strict=True):
             if event is not None and event.pending:
                 self.drop_timer(batch, keys.timer(event.topic_id, due_ms, event_id))
                 event.finish(EventState.DELIVERED, stored_ms, Happening.DELIVERED)
@@ -313,8 +350,7 @@ class TimerProjection:
 
     def event(self, event_id: bytes) -> StoredEvent | None:
         """Where an event stands, or None if it is unknown or forgotten."""
-        value = self.index.get(keys.event(event_id))
-        return None if value is None else decode_event(value)
+        return self.states.get(event_id)
 
 
 def was_changed(head: tuple[int, ...]) -> bool:

@@ -1,11 +1,14 @@
 """How far the timers of one topic are in memory, and which of them are due."""
 
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .gate import Gate
+from .keys import BIG_U64
 
 NEVER = 2**63 - 1
+BEHIND_PREFIX = 24  # bytes of a key: the due time and the id
 
 
 @dataclass(slots=True, eq=False)
@@ -53,3 +56,14 @@ def start_of(prefix: bytes) -> bytes:
 def behind_all(prefix: bytes) -> bytes:
     """Behind every key with this prefix."""
     return (int.from_bytes(prefix, "big") + 1).to_bytes(len(prefix), "big")
+
+
+def are_far(reaches: Mapping[bytes, Reach], new: Sequence[bytes], near_ms: int) -> bool:
+    """Whether these timers are of one known topic, due after `near_ms`, and all behind
+    the first that is not in memory: then nothing is to be done about them."""
+    first, last = min(new, default=b""), max(new, default=b"")
+    reach = reaches.get(first[:-BEHIND_PREFIX])
+    if reach is None or not last.startswith(reach.prefix) or first < reach.end:
+        return False
+    due_ms = int(BIG_U64.unpack_from(first, len(reach.prefix))[0])
+    return due_ms > near_ms and due_ms >= reach.behind_ms

@@ -166,7 +166,7 @@ class Recurring:
             )
             event.finish(EventState.DELIVERED, step.stored_ms, Happening.DELIVERED)
             core.finish(step.batch, it.event_id, event)
-        core.measure([it.due_ms for it in fired])
+        core.measure(step, [it.due_ms for it in fired])
         self.fired_count += len(fired)
 
     def _advance(self, step: Step, record: Record, progress: Progress) -> bool:

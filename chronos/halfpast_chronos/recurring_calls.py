@@ -127,14 +127,16 @@ class GotSchedule(msgspec.Struct, array_like=True):
 class ListSchedules(msgspec.Struct, array_like=True):
     """Schedules in the order of their ids, that is of their making, without records.
 
-    `topic_id` and `state` 0 mean all; `after` is the `next_token` of the last page.
-    A page may be short, even empty, and still not be the last.
+    `topic_id` and `state` 0 mean all, or the topics of `topic_ids` unless that is
+    empty; `after` is the `next_token` of the last page. A page may be short, even
+    empty, and still not be the last.
     """
 
     topic_id: int = 0
     state: int = 0
     limit: int = 100
     after: bytes = b""
+    topic_ids: list[int] = []
 
 
 class SchedulePage(msgspec.Struct, array_like=True):

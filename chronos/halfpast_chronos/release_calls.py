@@ -58,10 +58,12 @@ class Redrive(msgspec.Struct, array_like=True):
 class ListDead(msgspec.Struct, array_like=True):
     """Dead events with their messages, by topic, the longest dead first.
 
-    `topic_id` 0 means all topics; `after` is the `next_token` of the last page, empty
-    for the first.
+    `topic_id` 0 means all topics, or those of `topic_ids` unless that is empty; `after`
+    is the `next_token` of the last page, empty for the first. A page may be short, even
+    empty, and still not the last.
     """
 
     topic_id: int = 0
     limit: int = 100
     after: bytes = b""
+    topic_ids: list[int] = []

@@ -46,13 +46,14 @@ def list_dead(core: DelayCore, request: ListDead) -> EventPage:
     """One page of dead events."""
     start, end = keys.dead_range(request.topic_id)
     found = core.index.scan(max(start, request.after), end, request.limit)
+    wanted = frozenset(() if request.topic_id else request.topic_ids)
     events: list[Event] = []
     size = 0
     token = b""
     for key, record in found:
         event = core.event(key[-16:])
         token = key + b"\0"
-        if event is not None:
+        if event is not None and (not wanted or event.topic_id in wanted):
             events.append(event.public(key[-16:], record))
             size += len(record)
         if size >= PAGE_SIZE:

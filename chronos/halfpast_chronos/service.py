@@ -26,6 +26,7 @@ from halfpast_core_store.real_clock import RealClock
 from halfpast_core_store.record import Family
 from halfpast_core_store.rocks_index import RocksIndex
 from halfpast_core_store.rpc_errors import UNSURE
+from halfpast_core_store.topics import SYS_FIRED
 
 from .bulk_service import BulkService
 from .config import ChronosConfig
@@ -57,6 +58,7 @@ from .topic_controls import NoControls, TopicControls
 FOLLOW_WAIT_MS = 1_000
 RETRY_S = 0.1
 FORGET_COUNT = 50
+LOAD_PAUSE_S = 0.001  # in which others go first
 
 log = structlog.get_logger("halfpast.chronos")
 
@@ -85,7 +87,13 @@ class DelayService:
             core, broker, controls, self._standing, self._firer
         )
         self._follower = Follower(
-            core, broker, self._waiters, self._applied, Family.TIMERS, timer_count
+            core,
+            broker,
+            self._waiters,
+            self._applied,
+            Family.TIMERS,
+            timer_count,
+            SYS_FIRED,
         )
         self._decider = Decider(
             self._standing, self._waiters, self._follower.catch_up, self._firer.look
@@ -239,12 +247,12 @@ class DelayService:
         self._controls.look()
         self._firer.look()
 
-    async def _load_all(self) -> None:
+    async def _load_all(self, pause_s: float = 0.0) -> None:
         """Fill the wheel as far as it may be filled, a slice a turn of the loop."""
         more = True
         while more:
             more = self._core.horizon.load(self._core.now_ms())
-            await asyncio.sleep(0)
+            await asyncio.sleep(pause_s)
 
     # --- decisions --------------------------------------------------------------
 
@@ -311,7 +319,7 @@ class DelayService:
             self._bulk.forget(self._config.history_ms)
             await self._schedules.forget_all(self._config.history_ms)
             self._core.horizon.forget_idle()
-            await self._load_all()
+            await self._load_all(LOAD_PAUSE_S)
             self._firer.look()
             if self._loop.time() - flushed_at >= flush_after:
                 flushed_at = self._loop.time()
@@ -328,11 +336,14 @@ class DelayService:
         position = await self._flusher.flush()
         if position is None:
             return
+        token = self._standing.token
         try:
-            await self._broker.hold(Hold(ROLE, self._standing.token, position))
+            await self._broker.hold(Hold(ROLE, token, position))
         except UNSURE:
             self._standing.lose()
         except FenceLost as error:
+            if token != self._standing.token:
+                return  # we have taken the role anew meanwhile; the next flush tells
             if error.held and self._standing.live:
                 raise
             self._standing.lose()

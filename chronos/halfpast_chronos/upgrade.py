@@ -1,5 +1,13 @@
-"""An index of an earlier layout becomes one of this layout, at the start."""
+"""An index of an earlier layout becomes one of this layout, at the start.
 
+    1   keys of timers without their topic
+    2   an entry in family E for every event
+    3   none for those to which nothing has happened, which are in family I instead
+
+What layout 2 has is read as it is: an entry in family E always counts.
+"""
+
+from halfpast_core_store.errors import NewerFormat
 from halfpast_core_store.ports import Index
 from halfpast_core_store.record import HEADER
 
@@ -13,10 +21,14 @@ def upgrade(index: Index) -> None:
     """Put the topic into the keys of timers that were stored without it.
 
     May be interrupted and begun anew; does nothing to an index of this layout.
+    Raises NewerFormat, with nothing changed, for one of a later layout.
     """
-    if index.get(keys.FORMAT) == keys.FORMAT_NOW:
+    layout = index.get(keys.FORMAT) or keys.FORMAT_FIRST
+    if layout > keys.FORMAT_NOW:
+        raise NewerFormat("chronos", layout[0], keys.FORMAT_NOW[0])
+    if layout == keys.FORMAT_NOW:
         return
-    start = b"T"
+    start = b"T" if layout == keys.FORMAT_FIRST else b"U"
     while found := index.scan(start, b"U", SLICE_COUNT):
         batch = index.batch()
         for key, record in found:

@@ -7,12 +7,13 @@ A cursor is a key of the index; it stays good whatever comes and goes meanwhile.
     ByKey        topic by topic, those with one key by their ids
 """
 
+from bisect import bisect_left
 from typing import NamedTuple, Protocol
 
 from halfpast_core_store.ports import Index
 
 from . import keys
-from .event_state import decode_event
+from .event_states import EventStates
 from .operation import EventFilter
 
 DUE_MS_MAX = 2**64 - 1
@@ -38,12 +39,12 @@ class ByDueTime:
 
     def __init__(self, index: Index, wanted: EventFilter) -> None:
         self._index = index
-        self._topic_id = wanted.topic_id
+        self._wanted = wanted
         self._first = due_bytes(wanted.due_after_ms)
         self._end = due_bytes(wanted.due_before_ms)
 
     def rows(self, cursor: bytes, limit: int) -> tuple[list[Met], bytes | None]:
-        prefix = cursor[:5] or first_topic(self._index, self._topic_id)
+        prefix = cursor[:5] or first_topic(self._index, self._wanted)
         if prefix is None:
             return [], None
         start = max(cursor, prefix + self._first)
@@ -51,7 +52,7 @@ class ByDueTime:
         met = [Met(key, key, record) for key, record in found]
         if len(found) == limit:
             return met, found[-1][0] + b"\0"
-        return met, next_topic(self._index, self._topic_id, prefix)
+        return met, next_topic(self._index, self._wanted, prefix)
 
 
 class ByDueTimeBackwards:
@@ -60,12 +61,12 @@ class ByDueTimeBackwards:
 
     def __init__(self, index: Index, wanted: EventFilter) -> None:
         self._index = index
-        self._topic_id = wanted.topic_id
+        self._wanted = wanted
         self._first = due_bytes(wanted.due_after_ms)
         self._end = due_bytes(wanted.due_before_ms)
 
     def rows(self, cursor: bytes, limit: int) -> tuple[list[Met], bytes | None]:
-        prefix = cursor[:5] or first_topic(self._index, self._topic_id)
+        prefix = cursor[:5] or first_topic(self._index, self._wanted)
         if prefix is None:
             return [], None
         last = cursor if len(cursor) == TIMER_SIZE else prefix + self._end
@@ -73,7 +74,7 @@ class ByDueTimeBackwards:
         met = [Met(key, key, record) for key, record in found]
         if len(found) == limit:
             return met, before(found[-1][0])
-        return met, next_topic(self._index, self._topic_id, prefix)
+        return met, next_topic(self._index, self._wanted, prefix)
 
 
 class ByKey:
@@ -82,13 +83,13 @@ class ByKey:
     def __init__(self, index: Index, wanted: EventFilter) -> None:
         assert wanted.key is not None
         self._index = index
-        self._topic_id = wanted.topic_id
+        self._wanted = wanted
         self._key = wanted.key
         self._due = range(wanted.due_after_ms, wanted.due_before_ms)
 
     def rows(self, cursor: bytes, limit: int) -> tuple[list[Met], bytes | None]:
         prefix = b"T" + cursor[1:5] if cursor else None
-        prefix = prefix or first_topic(self._index, self._topic_id)
+        prefix = prefix or first_topic(self._index, self._wanted)
         if prefix is None:
             return [], None
         topic_id = keys.timer_topic(prefix)
@@ -97,16 +98,15 @@ class ByKey:
         met = self._meet(topic_id, [key for key, _ in found])
         if len(found) == limit:
             return met, found[-1][0] + b"\0"
-        after = next_topic(self._index, self._topic_id, prefix)
+        after = next_topic(self._index, self._wanted, prefix)
         return met, None if after is None else b"K" + after[1:]
 
     def _meet(self, topic_id: int, rows: list[bytes]) -> list[Met]:
         """Their timers. Where those are, the events tell: one that is tried again is
         not where its key says."""
-        states = self._index.get_many([keys.event(row[-16:]) for row in rows])
+        states = EventStates(self._index).get_many([row[-16:] for row in rows])
         places: list[tuple[bytes, bytes]] = []
-        for row, state in zip(rows, states, strict=True):
-            event = None if state is None else decode_event(state)
+        for row, event in zip(rows, states, strict=True):
             if event is not None and event.timer_ms in self._due:
                 timer = keys.timer(topic_id, event.timer_ms, row[-16:])
                 places.append((row, timer))
@@ -127,19 +127,24 @@ def walk_for(index: Index, wanted: EventFilter, *, backwards: bool) -> Walk:
     return ByDueTime(index, wanted)
 
 
-def first_topic(index: Index, topic_id: int) -> bytes | None:
-    """The prefix of the only topic, or of the first that has timers."""
-    if topic_id:
-        return keys.timer_prefix(topic_id)
+def first_topic(index: Index, wanted: EventFilter) -> bytes | None:
+    """The prefix of the only topic, or of the first that is wanted or has timers."""
+    if wanted.topic_id:
+        return keys.timer_prefix(wanted.topic_id)
+    if wanted.topic_ids:
+        return keys.timer_prefix(wanted.topic_ids[0])
     found = index.scan_keys(b"T", b"U", 1)
     return found[0][:5] if found else None
 
 
-def next_topic(index: Index, topic_id: int, prefix: bytes) -> bytes | None:
-    """The prefix of the next topic that has timers, if another one is wanted."""
+def next_topic(index: Index, wanted: EventFilter, prefix: bytes) -> bytes | None:
+    """The prefix of the next topic, if another one is wanted."""
     behind = keys.timer_topic(prefix) + 1
-    if topic_id or behind >= 2**32:
+    if wanted.topic_id or behind >= 2**32:
         return None
+    if some := wanted.topic_ids:
+        place = bisect_left(some, behind)
+        return keys.timer_prefix(some[place]) if place < len(some) else None
     found = index.scan_keys(keys.timer_prefix(behind), b"U", 1)
     return found[0][:5] if found else None
 

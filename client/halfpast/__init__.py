@@ -8,8 +8,10 @@ from halfpast.errors import (
     ClientClosed,
     Conflict,
     FieldError,
+    Forbidden,
     HalfpastError,
     InvalidRequest,
+    InvalidWebhook,
     NotFound,
     OutcomeUnknown,
     Problem,
@@ -21,6 +23,7 @@ from halfpast.errors import (
     TransactionInDoubt,
     TransactionMisuse,
     TransactionParked,
+    Unauthenticated,
     UnexpectedAnswer,
 )
 from halfpast.gather import GatherLimits
@@ -77,6 +80,7 @@ from halfpast.transactional_producer import (
     TransactionalProducerConfig,
     TransactionalProducerOptions,
 )
+from halfpast.webhook import verify_webhook
 
 __all__ = [
     "ApiProblem",
@@ -98,9 +102,11 @@ __all__ = [
     "EventState",
     "Exponential",
     "FieldError",
+    "Forbidden",
     "GatherLimits",
     "HalfpastError",
     "InvalidRequest",
+    "InvalidWebhook",
     "LateTopic",
     "LocalOutcome",
     "Message",
@@ -142,9 +148,11 @@ __all__ = [
     "TransactionalProducer",
     "TransactionalProducerConfig",
     "TransactionalProducerOptions",
+    "Unauthenticated",
     "UnexpectedAnswer",
     "barrier",
     "barrier_check",
     "barrier_table",
     "purge_barrier",
+    "verify_webhook",
 ]

@@ -5,6 +5,7 @@ from typing import Self
 
 from halfpast.bulk_events import BulkEvents
 from halfpast.consuming import Consuming
+from halfpast.credentials import Credentials
 from halfpast.gather import GatherLimits
 from halfpast.publishing import Publishing
 from halfpast.recurring import Recurring
@@ -28,6 +29,10 @@ class Client(
     together, and so do beginnings and ends of transactions: several times faster,
     and each still gets its own answer. Give `GatherLimits` in place of True to tune
     it.
+
+    `api_key` is what the server asks for, unless it asks nobody; without one
+    HALFPAST_API_KEY counts. With a key of the whole suite `namespace` says where to
+    act (or HALFPAST_NAMESPACE).
     """
 
     def __init__(
@@ -36,9 +41,13 @@ class Client(
         *,
         gather: bool | GatherLimits = False,
         retry: RetryPolicy | None = None,
+        api_key: str | None = None,
+        namespace: str | None = None,
     ) -> None:
         limits = GatherLimits() if gather is True else (gather or None)
-        super().__init__(Transport(base_url, retry or RetryPolicy()), limits)
+        credentials = Credentials.found(api_key, namespace)
+        http = Transport(base_url, retry or RetryPolicy(), credentials=credentials)
+        super().__init__(http, limits)
         self._transactions = TransactionCalls(self._http, limits)
 
     async def __aenter__(self) -> Self:

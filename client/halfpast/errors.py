@@ -3,6 +3,8 @@
     HalfpastError
     ├── ApiProblem            the server answered, and refused
     │   ├── InvalidRequest    400, 413, 415, 422: mend the request
+    │   ├── Unauthenticated   401: no key, or none that counts
+    │   ├── Forbidden         403: the key may not do this
     │   ├── NotFound          404: no such event, topic or group
     │   ├── Conflict          409: delivered or cancelled already
     │   │   ├── TransactionConflict  it has ended otherwise
@@ -16,6 +18,7 @@
     ├── UnexpectedAnswer      whatever answered is not a Halfpast server
     ├── ClientClosed          the call came after `close`
     ├── BarrierClosed         the local transaction came too late, and must not commit
+    ├── InvalidWebhook        a call to us that nobody with the secret has made
     └── TransactionMisuse     the program would break the transaction's promise
 
 An ApiProblem means that the call had no effect. Its `code` is a stable word to
@@ -111,6 +114,14 @@ class ApiProblem(HalfpastError):
 
 class InvalidRequest(ApiProblem):
     """The request itself is wrong. Repeating it as it is cannot help."""
+
+
+class Unauthenticated(ApiProblem):
+    """The server asks for a key, and this is none, or does not count any more."""
+
+
+class Forbidden(ApiProblem):
+    """The key may not do this; the detail says which scope is missing."""
 
 
 class NotFound(ApiProblem):
@@ -220,6 +231,18 @@ class ClientClosed(HalfpastError):
         return "the client is not open; use it inside 'async with Client(...)'"
 
 
+class InvalidWebhook(HalfpastError):
+    """A call to a receiver of webhooks is not from Halfpast, or is an old one that
+    somebody repeats: do nothing of what it says."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"this webhook does not count: {self.reason}"
+
+
 class BarrierClosed(HalfpastError):
     """The local transaction must not commit: its transaction is decided already.
 
@@ -259,11 +282,14 @@ def api_problem(problem: Problem) -> ApiProblem:
 _CLASSES_BY_CODE: dict[str, type[ApiProblem]] = {
     "transaction_conflict": TransactionConflict,
     "transaction_parked": TransactionParked,
+    "forbidden": Forbidden,
+    "namespace_suspended": Forbidden,
 }
 
 
 _CLASSES: dict[int, type[ApiProblem]] = {
     400: InvalidRequest,
+    401: Unauthenticated,
     404: NotFound,
     409: Conflict,
     412: StaleVersion,

@@ -40,14 +40,16 @@ class OperationBody(msgspec.Struct):
     action: str
     state: OperationState
     dry_run: bool = False
-    filter: dict[str, str] = {}
+    filter: dict[str, str | list[str]] = {}
     shift_ms: int | None = None
     deliver_at: datetime | None = None
     scanned: int = 0
     expected: int | None = None
     matched: int = 0
     changed: int = 0
+    gone: int = 0
     progress: float | None = None
+    error: str = ""
     created_at: datetime | None = None
     finished_at: datetime | None = None
 
@@ -58,14 +60,19 @@ class OperationBody(msgspec.Struct):
             action=self.action,
             state=self.state,
             dry_run=self.dry_run,
-            filter=self.filter,
+            filter={
+                name: value if isinstance(value, str) else ",".join(value)
+                for name, value in self.filter.items()
+            },
             shift=None if shift_ms is None else timedelta(milliseconds=shift_ms),
             deliver_at=self.deliver_at,
             scanned=self.scanned,
             expected=self.expected,
             matched=self.matched,
             changed=self.changed,
+            gone=self.gone,
             progress=self.progress,
+            error=self.error,
             created_at=self.created_at,
             finished_at=self.finished_at,
         )

@@ -13,6 +13,7 @@ class OperationState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     CANCELLED = "cancelled"
+    FAILED = "failed"
 
 
 class EventFilter(TypedDict, total=False):
@@ -31,8 +32,9 @@ class Operation:
     """How far an operation has come.
 
     `scanned` events have been looked at, of about `expected`; `matched` are meant, and
-    `changed` of these are changed: the rest was just being delivered. `progress` goes
-    from 0 to 1, None where it cannot be told.
+    `changed` of these are changed: the rest was just being delivered, or, of dead
+    letters, is `gone`. `progress` goes from 0 to 1, None where it cannot be told.
+    `error`: why it has FAILED.
     """
 
     id: str
@@ -46,7 +48,9 @@ class Operation:
     expected: int | None = None
     matched: int = 0
     changed: int = 0
+    gone: int = 0
     progress: float | None = None
+    error: str = ""
     created_at: datetime | None = None
     finished_at: datetime | None = None
 

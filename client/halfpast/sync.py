@@ -8,6 +8,7 @@ keeps its parameters and result types.
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
@@ -90,8 +91,17 @@ class SyncClient:
         *,
         gather: bool | GatherLimits = False,
         retry: RetryPolicy | None = None,
+        api_key: str | None = None,
+        namespace: str | None = None,
     ) -> None:
-        self._options = (base_url, gather, retry)
+        self._make = partial(
+            Client,
+            base_url,
+            gather=gather,
+            retry=retry,
+            api_key=api_key,
+            namespace=namespace,
+        )
         self._thread: _LoopThread | None = None
         self._client: Client | None = None
 
@@ -175,10 +185,9 @@ class SyncClient:
         return self._thread.wait(work)
 
     def __enter__(self) -> Self:
-        base_url, gather, retry = self._options
         self._thread = _LoopThread()
         try:
-            self._client = self.wait(_opened(base_url, gather, retry))
+            self._client = self.wait(_opened(self._make))
         except BaseException:
             self._thread.close()
             raise
@@ -270,10 +279,8 @@ class _LoopThread:
         self._loop.close()
 
 
-async def _opened(
-    base_url: str, gather: bool | GatherLimits, retry: RetryPolicy | None
-) -> Client:
-    return await Client(base_url, gather=gather, retry=retry).__aenter__()
+async def _opened(make: Callable[[], Client]) -> Client:
+    return await make().__aenter__()
 
 
 async def _started(make: Callable[[], Consumer]) -> Consumer:

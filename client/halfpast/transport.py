@@ -25,6 +25,7 @@ import msgspec
 from yarl import URL
 
 from halfpast.answer_body import ProblemBody
+from halfpast.credentials import Credentials
 from halfpast.errors import (
     ApiProblem,
     ClientClosed,
@@ -98,8 +99,15 @@ class Transport:
     """
 
     def __init__(
-        self, base_url: str, policy: RetryPolicy, *, calls_max: int = 128
+        self,
+        base_url: str,
+        policy: RetryPolicy,
+        *,
+        calls_max: int = 128,
+        credentials: Credentials | None = None,
     ) -> None:
+        """Without credentials those of the environment."""
+        self._sent = (credentials or Credentials.found(None, None)).headers()
         self.base_url = _checked(base_url).rstrip("/")
         self._policy = policy
         self._turns = asyncio.Semaphore(calls_max)
@@ -145,7 +153,7 @@ class Transport:
     async def _attempt(self, call: Call, limit_s: float) -> Answer:
         if self._session is None:
             raise ClientClosed
-        headers = {"Accept": call.content_type, **call.headers}
+        headers = {"Accept": call.content_type, **self._sent, **call.headers}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         # Encoded by us: yarl would turn %2F in a key back into a slash.

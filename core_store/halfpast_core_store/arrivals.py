@@ -8,6 +8,7 @@ however many messages it brings, and costs nothing for topics that nobody waits 
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from .topics import USER_TOPIC_ID_MIN, family_of_topic
@@ -16,27 +17,45 @@ Waiter: TypeAlias = "asyncio.Future[bool]"
 EVERYBODY = ""  # the group of those who belong to none
 
 
+@dataclass(slots=True)
+class Wanted:
+    """Families of system records that somebody waits for. What is in `own_topic` alone
+    wakes him only `own_wait_ms` later: he knows what he has written himself."""
+
+    families: int
+    own_topic: int = 0
+    own_wait_ms: int = 0
+    alarm: asyncio.TimerHandle | None = None
+
+
 class Arrivals:
     """Waiters by topic and group, and by family of system records."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._topics: dict[int, dict[str, dict[Waiter, None]]] = {}
-        self._families: dict[Waiter, int] = {}
+        self._families: dict[Waiter, Wanted] = {}
         self._closed = False
 
     def arrived(self, topic_ids: Sequence[int]) -> None:
         """Something became durable in these topics, or can be taken again."""
-        families = 0
         for topic_id in topic_ids:
             if topic_id < USER_TOPIC_ID_MIN:
-                families |= family_of_topic(topic_id)
+                self._arrived_of_system(topic_id)
             elif topic_id in self._topics:
                 for group, waiters in self._topics[topic_id].items():
                     wake(waiters, all_of_them=group == EVERYBODY)
-        if families and self._families:
-            wanted = [w for w, some in self._families.items() if some & families]
-            finish(wanted, True)
+
+    def _arrived_of_system(self, topic_id: int) -> None:
+        family = family_of_topic(topic_id)
+        for waiter, wanted in self._families.items():
+            if not wanted.families & family:
+                continue
+            if topic_id != wanted.own_topic:
+                finish([waiter], True)
+            elif wanted.alarm is None:
+                wait_s = wanted.own_wait_ms / 1000
+                wanted.alarm = self._loop.call_later(wait_s, finish, [waiter], True)
 
     def pass_on(self, topic_id: int, group: str) -> None:
         """Whoever was woken got something, or cannot take it: wake the next."""
@@ -67,16 +86,18 @@ class Arrivals:
                 if not groups and self._topics.get(topic_id) is groups:
                     del self._topics[topic_id]
 
-    async def wait_family(self, families: int, timeout_s: float) -> bool:
-        """Wait for records of these families; False as for `wait`."""
+    async def wait_family(self, wanted: "Wanted", timeout_s: float) -> bool:
+        """Wait for records of some families; False as for `wait`."""
         if self._closed:
             return False
         waiter: Waiter = self._loop.create_future()
-        self._families[waiter] = families
+        self._families[waiter] = wanted
         try:
             return await self._wait(waiter, timeout_s)
         finally:
             del self._families[waiter]
+            if wanted.alarm is not None:
+                wanted.alarm.cancel()
 
     async def _wait(self, waiter: Waiter, timeout_s: float) -> bool:
         alarm = self._loop.call_later(timeout_s, finish, [waiter], False)

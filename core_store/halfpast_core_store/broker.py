@@ -1,8 +1,7 @@
 """What a broker does, as one protocol with an in-process and a socket form.
 
-`service.BrokerService` is the real one, `broker_client.BrokerClient` speaks to
-it over a socket; one test suite runs against both. Every call takes one struct
-and returns one, so that the socket form is a table (`BROKER_TABLE`).
+`service.BrokerService` is the real one, `broker_rpc.BrokerClient` speaks to it over a
+socket; one test suite runs against both. Every call takes and returns one struct.
 
 Times are epoch milliseconds, positions are physical offsets in the log.
 """
@@ -11,6 +10,9 @@ from enum import IntEnum
 from typing import Protocol
 
 import msgspec
+
+from .in_flight import InFlight
+from .revival import Revive, Revived
 
 
 class Lane(IntEnum):
@@ -23,11 +25,12 @@ class Lane(IntEnum):
 
 
 class SettleAction(IntEnum):
-    """What a consumer says of a message that it popped."""
+    """What a consumer says of a message that it popped. RELEASE: it was not tried."""
 
     ACK = 0
     NACK = 1
     EXTEND = 2
+    RELEASE = 3
 
 
 class Run(msgspec.Struct, array_like=True):
@@ -187,8 +190,9 @@ class Popped(msgspec.Struct, array_like=True):
 class Settle(msgspec.Struct, array_like=True):
     """Say of popped messages that they are done, failed, or need more time.
 
-    `delay_ms`: for NACK when to offer again (None: by the group's back-off), for
-    EXTEND how long from now they stay hidden.
+    `delay_ms`: for NACK and RELEASE when to offer again (None: by the group's back-off;
+    at once), for EXTEND how long from now they stay hidden. `reason`: why a NACK, for
+    the dead letter that it may become.
     """
 
     group: str
@@ -196,6 +200,7 @@ class Settle(msgspec.Struct, array_like=True):
     receipts: list[bytes]
     delay_ms: int | None = None
     policy: GroupPolicy = GroupPolicy()
+    reason: str = ""
 
 
 class SettleResult(msgspec.Struct, array_like=True):
@@ -233,12 +238,18 @@ class Pulled(msgspec.Struct, array_like=True):
 
 
 class Follow(msgspec.Struct, array_like=True):
-    """Read durable records of some families in log order, from `position` on."""
+    """Read durable records of some families in log order, from `position` on.
+
+    Who waits is told at once of what is new; but where all of it is in `own_topic`,
+    to which only the asker writes, within `own_wait_ms`, together with what follows.
+    """
 
     position: int
     families: int
     wait_ms: int = 0
     size_max: int = 4 * 1024 * 1024
+    own_topic: int = 0
+    own_wait_ms: int = 0
 
 
 class FollowedFrame(msgspec.Struct, array_like=True):
@@ -293,11 +304,13 @@ class Hold(msgspec.Struct, array_like=True):
 
 
 class CommitOffsets(msgspec.Struct, array_like=True):
-    """Set where a group continues, per queue. Also moves its POP cursor there."""
+    """Set where a group continues, per queue. Also moves its POP cursor there, and with
+    `drops` ends all that it has in flight on the topic."""
 
     group: str
     topic: str
     offsets: dict[int, int]
+    drops: bool = False
 
 
 class GroupQueue(msgspec.Struct, array_like=True):
@@ -310,14 +323,19 @@ class GroupQueue(msgspec.Struct, array_like=True):
 
 
 class DescribeGroup(msgspec.Struct, array_like=True):
+    """Also lists `limit` messages in flight behind `after`: a queue, and an offset."""
+
     group: str
     topic: str
+    limit: int = 0
+    after: tuple[int, int] = (-1, -1)
 
 
 class GroupDescription(msgspec.Struct, array_like=True):
     queues: list[GroupQueue]
     in_flight: int
     known: bool = True
+    messages: list[InFlight] = []
 
 
 class ListGroups(msgspec.Struct, array_like=True):
@@ -372,6 +390,8 @@ class Broker(Protocol):
     async def commit_offsets(self, request: CommitOffsets) -> Empty: ...
 
     async def describe_group(self, request: DescribeGroup) -> GroupDescription: ...
+
+    async def revive(self, request: Revive) -> Revived: ...
 
     async def list_groups(self, request: ListGroups) -> GroupNames: ...
 

@@ -35,6 +35,7 @@ from .broker import (
     TopicNames,
 )
 from .errors import CoreError
+from .revival import Revive, Revived
 from .rpc import Method
 from .rpc_client import RpcClient
 from .rpc_errors import ErrorRegistry
@@ -60,6 +61,7 @@ BROKER_TABLE = (
     Method("describe_group", 15, DescribeGroup, GroupDescription),
     Method("list_groups", 16, ListGroups, GroupNames),
     Method("status", 17, Empty, BrokerStatus),
+    Method("revive", 18, Revive, Revived),
 )
 
 
@@ -126,6 +128,9 @@ class BrokerClient:
 
     async def describe_group(self, request: DescribeGroup) -> GroupDescription:
         return await self._rpc.call("describe_group", request)
+
+    async def revive(self, request: Revive) -> Revived:
+        return await self._rpc.call("revive", request)
 
     async def list_groups(self, request: ListGroups) -> GroupNames:
         return await self._rpc.call("list_groups", request)

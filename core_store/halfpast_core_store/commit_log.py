@@ -72,6 +72,10 @@ class CommitLog:
         self._disk = disk
         self._config = config
         self._salt = salt
+        self.frame_size_max = min(
+            config.frame_size_max, config.segment_size - HEADER_SIZE
+        )
+        """No frame may be longer than this."""
         self.segments = open_segments(disk)
         self._next: Segment | None = None
         self._next_error = ""
@@ -163,11 +167,6 @@ class CommitLog:
         self.prepare_next()
 
     # --- appending ------------------------------------------------------------
-
-    @property
-    def frame_size_max(self) -> int:
-        """No frame may be longer than this."""
-        return min(self._config.frame_size_max, self._config.segment_size - HEADER_SIZE)
 
     def check_room(self, waiting: int, length: int, *, use_reserve: bool) -> None:
         """Raise StoreFull unless `length` more bytes than `waiting` surely fit, or

@@ -15,26 +15,30 @@ from .broker import (
     GroupQueue,
     Lane,
     Pop,
+    Run,
     Settle,
     SettleAction,
     SettleResult,
     TopicInfo,
 )
-from .errors import StoreFull, UnknownTopic
+from .errors import OffsetOutOfRange, StoreFull, UnknownQueue, UnknownTopic
 from .group_plan import Plan
-from .group_state import GroupState, OffsetsBody
+from .group_state import AckBody, GroupState, OffsetsBody
 from .pop_planner import PopPlanner
 from .receipt import Receipt
 from .record import RecordKind, decode_record
+from .revival import Revive
+from .revive_planner import GAP_MAX, NOT_DEAD, POINT_SIZE, RevivePlanner
 from .settle_planner import SettlePlanner
 from .store import Store
-from .topics import dead_letter_topic
+from .topics import SYS_GROUPS, dead_letter_topic
 
 PLAN_SIZE_MAX = 10 * 1024 * 1024  # dead letters are most of it
 PLAN_SIZE = 128 * 1024  # without them
 PLAN_SIZE_EACH = 192  # and for every message or receipt
 
 PlanDone = Callable[[Plan | Exception], None]
+ReviveDone = Callable[[list[str] | Exception], None]
 Wake = Callable[[int], None]
 
 
@@ -166,13 +170,24 @@ class Consumers:
     def commit_offsets(
         self, request: CommitOffsets, now_ms: int, done: PlanDone
     ) -> None:
-        """Set where a group goes on."""
+        """Set where a group goes on. Raises UnknownQueue, OffsetOutOfRange."""
         count = len(request.offsets)
         topic = self.topic(request.topic)
+        for queue_id, offset in request.offsets.items():
+            if not 0 <= queue_id < topic.queue_count:
+                raise UnknownQueue(topic.name, queue_id, topic.queue_count)
+            end = self._store.queues.end(topic.id, queue_id)
+            if not 0 <= offset <= end:
+                begin = self._store.queues.begin(topic.id, queue_id)
+                raise OffsetOutOfRange(offset, begin, end)
         plan = self.begin(request.group, topic, now_ms, count, False)
         groups = self._store.groups
         before = {i: groups.cursor(plan.state, i) for i in request.offsets}
         plan.add(RecordKind.OFFSETS, OffsetsBody(request.offsets, before))
+        if request.drops and plan.state.check_points:
+            points = plan.state.check_points.values()
+            claims = [(point.pop_id, point.open_indexes()) for point in points]
+            plan.add(RecordKind.POP_ACK, AckBody(claims))
         self._submit(plan, request.group, done, now_ms)
 
     def describe(self, request: DescribeGroup) -> GroupDescription:
@@ -194,7 +209,45 @@ class Consumers:
             )
             for queue in range(topic.queue_count)
         ]
-        return GroupDescription(described, state.in_flight, number is not None)
+        messages = state.listed(request.after, request.limit) if request.limit else []
+        return GroupDescription(
+            described, state.in_flight, number is not None, messages
+        )
+
+    def revive(self, request: Revive, now_ms: int, done: ReviveDone) -> None:
+        """Offer dead letters again. `done` gets the codes when that is durable."""
+        name = dead_letter_topic(request.group)
+        topic = self._store.registry.topic(name)
+        if topic is None or self._store.registry.group(request.group) is None:
+            done([NOT_DEAD] * len(request.offsets))
+            return
+        count = len(request.offsets) + GAP_MAX // POINT_SIZE * 4  # in receipts
+        dead = self.begin(request.group, topic, now_ms, count, False)
+        registry, groups = self._store.registry, self._store.groups
+        planner = RevivePlanner(groups, dead, now_ms, registry.topic)
+        codes = planner.settle(request.offsets, discard=request.discard)
+        plans = [plan for plan in (dead, *planner.origins.values()) if plan.runs(0)]
+        if not plans:
+            done(codes)
+            return
+
+        def answered(answer: Appended | Exception) -> None:
+            for plan in plans:
+                plan.state.unapplied -= 1
+            done(answer if isinstance(answer, Exception) else codes)
+            if self._wake is not None:
+                for plan in plans:
+                    self._wake(plan.state.topic_id)
+
+        for plan in plans:
+            plan.state.unapplied += 1
+        records = [record for plan in plans for record in plan.records]
+        self._store.submit(
+            Append([Run(SYS_GROUPS, 0, records)], Lane.CONSUME),
+            answered,
+            [change for plan in plans for change in plan.changes],
+            admitted=True,
+        )
 
     def _abandon(self, plan: Plan, group: str, now_ms: int) -> None:
         """Planning met an error. What was planned before it has changed the state

@@ -7,6 +7,7 @@ from .broker import Broker, Follow, FollowedFrame
 from .claim_waiters import ClaimWaiters
 from .projection import Projection
 
+OWN_WAIT_MS = 10
 APPLY_COUNT = 100  # entries: a millisecond of work, in which the loop stands still
 
 Cost = Callable[[bytes], int]
@@ -23,15 +24,18 @@ class Follower:
         applied: Callable[[], None],
         families: int,
         cost: Cost,
+        own_topic: int = 0,
     ) -> None:
         """`applied` is called when something new has been; `cost` tells how many
-        entries of the index a record is about."""
+        entries of the index a record is about. Nobody else writes to `own_topic`, and
+        nothing in it is urgent."""
         self._core = core
         self._broker = broker
         self._waiters = waiters
         self._applied = applied
         self._families = families
         self._cost = cost
+        self._own_topic = own_topic
         self._applying = asyncio.Lock()
         self._applied_count = 0  # records of the frame at hand
 
@@ -42,7 +46,13 @@ class Follower:
     async def follow(self, wait_ms: int) -> int:
         """Apply what is new, waiting for it up to `wait_ms`; gives the log's end."""
         followed = await self._broker.follow(
-            Follow(self._core.position, self._families, wait_ms)
+            Follow(
+                self._core.position,
+                self._families,
+                wait_ms,
+                own_topic=self._own_topic,
+                own_wait_ms=OWN_WAIT_MS,
+            )
         )
         async with self._applying:
             for frame in followed.frames:

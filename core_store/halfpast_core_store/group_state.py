@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import msgspec
 
 from . import keys
+from .in_flight import InFlight
 from .ports import Index
 from .record import Record, RecordKind
 
@@ -147,6 +148,20 @@ class GroupState:
         if visible_ms is None or visible_ms > now_ms:
             return None
         return self.check_points[self._by_time[0][1]]
+
+    def listed(self, after: tuple[int, int], limit: int) -> list[InFlight]:
+        """The first messages in flight behind a place: a queue and an offset in it."""
+        behind = (
+            (point.queue, point.offsets[i], point)
+            for point in self.check_points.values()
+            for i in point.open_indexes()
+            if (point.queue, point.offsets[i]) > after
+        )
+        first = heapq.nsmallest(limit, behind, key=lambda found: found[:2])
+        return [
+            InFlight(queue, offset, point.attempt, point.visible_ms, point.hidden)
+            for queue, offset, point in first
+        ]
 
     # --- changes --------------------------------------------------------------
 

@@ -34,7 +34,9 @@ class Pending:
 
     def stored(self, position: int, stored_ms: int) -> None:
         """The request is durable: tell everybody who has not been told."""
-        self.answer(Appended(position, stored_ms))
+        if not self.answered:
+            self.answered = True
+            self.done(Appended(position, stored_ms))
         for waiter in self.waiters:
             waiter(Appended(position, stored_ms, self.request.dedup))
 

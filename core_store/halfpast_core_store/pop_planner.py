@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from .broker import Delivered, Pop
+from .dead_letter import REASONS
 from .errors import CorruptLog, OffsetOutOfRange
 from .group_plan import Plan
 from .group_state import AckBody, CheckPoint, Claim, PopBody
@@ -71,7 +72,8 @@ class PopPlanner:
         if lost:  # retention has taken them
             plan.add(RecordKind.POP_ACK, AckBody([(point.pop_id, lost)]))
         if dying:
-            groups.bury(plan, point, kept, request.group, request.topic, "attempts")
+            reason = REASONS["attempts"]
+            groups.bury(plan, point, kept, request.group, request.topic, reason)
             return
         if kept:
             claims: list[Claim] = [(point.pop_id, [i for i, _ in kept])]

@@ -63,6 +63,8 @@ class Queues:
         self._log = log
         self._next: dict[tuple[int, int], int] = {}
         self._ends: dict[tuple[int, int], int] = {}
+        self._begins: dict[tuple[int, int], tuple[int, int]] = {}
+        """First offsets, and where the log began when they were looked up."""
         self._recent: dict[tuple[int, int], deque[QueueRun]] = {}
 
     # --- writing --------------------------------------------------------------
@@ -118,18 +120,32 @@ class Queues:
 
     def begin(self, topic_id: int, queue_id: int) -> int:
         """The offset of the oldest record that retention has left."""
+        log_start = self._log.start
+        known = self._begins.get((topic_id, queue_id))
+        if known is not None and known[0] == log_start:
+            return known[1]
         start = keys.queue_run(topic_id, queue_id, 0)
         end = keys.queue_run(topic_id, queue_id, 2**64 - 1)
         limit = 1  # most often the first will do
         while True:
             found = self._index.scan(start, end, limit)
             for key, value in found:
-                if VALUE.unpack_from(value)[0] >= self._log.start:
-                    return decode_run(key, value).base
+                if VALUE.unpack_from(value)[0] >= log_start:
+                    base = keys.QUEUE_RUN.unpack(key)[3]
+                    return self._remember_begin(topic_id, queue_id, log_start, base)
             if len(found) < limit:
                 return self.end(topic_id, queue_id)
             limit = 100
             start = found[-1][0] + b"\0"
+
+    def _remember_begin(
+        self, topic_id: int, queue_id: int, log_start: int, begin: int
+    ) -> int:
+        """It stays as long as the log begins there."""
+        if len(self._begins) >= KNOWN_MAX:
+            self._begins.clear()
+        self._begins[topic_id, queue_id] = (log_start, begin)
+        return begin
 
     def read(
         self, topic_id: int, queue_id: int, offset: int, count: int, size_max: int

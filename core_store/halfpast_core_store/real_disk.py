@@ -1,9 +1,10 @@
 """The real file system behind the `Disk` port.
 
-Written with `pwritev`, synced with `fdatasync` (both release the GIL), read
-through a shared map: on Linux map and file are coherent, so a reader sees a write
-at once. Files are allocated before they are used, so that a full disk is an error
-at creation and never in the middle of a frame.
+Written with `pwritev`, synced with `fdatasync` (both release the GIL), read through
+a shared map: on Linux map and file are coherent, so a reader sees a write at once. What
+has been read does not stay in our memory (`mapped_pages.py`). Files are allocated
+before they are used, so that a full disk is an error at creation and never in the
+middle of a frame.
 """
 
 import contextlib
@@ -13,6 +14,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from .mapped_pages import MappedPages
+
 TEMPORARY = ".new"
 PARTS_MAX = 512
 LARGE_READ = 256 * 1024
@@ -21,12 +24,15 @@ LARGE_READ = 256 * 1024
 class RealFile:
     """A preallocated file. See `ports.File`."""
 
-    def __init__(self, path: Path, *, writable: bool = True) -> None:
+    def __init__(
+        self, path: Path, pages: MappedPages | None = None, *, writable: bool = True
+    ) -> None:
         mode = os.O_RDWR if writable else os.O_RDONLY
         self._fd = os.open(path, mode | os.O_CLOEXEC)
         self.size = os.fstat(self._fd).st_size
         self._extents = data_extents(self._fd, self.size)
         self._map = mmap.mmap(self._fd, self.size, mmap.MAP_SHARED, mmap.PROT_READ)
+        self._pages = pages or MappedPages()
 
     def write(self, offset: int, parts: Sequence[bytes]) -> None:
         for start in range(0, len(parts), PARTS_MAX):
@@ -43,6 +49,7 @@ class RealFile:
     def read(self, start: int, end: int) -> bytes:
         if end - start >= LARGE_READ:  # keeps scans out of our resident memory
             return os.pread(self._fd, end - start, start)
+        self._pages.touch(self._map, end - start)
         return self._map[start:end]
 
     def next_data(self, offset: int) -> int | None:
@@ -52,6 +59,7 @@ class RealFile:
         return None
 
     def close(self) -> None:
+        self._pages.forget(self._map)
         self._map.close()
         os.close(self._fd)
 
@@ -92,6 +100,7 @@ class RealDisk:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._pages = MappedPages()
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.glob(f"*{TEMPORARY}"):
             path.unlink()  # a creation that a crash cut short
@@ -115,10 +124,10 @@ class RealDisk:
             os.close(fd)
         temporary.rename(path)
         sync_folder(self._folder)
-        return RealFile(path)
+        return RealFile(path, self._pages)
 
     def open(self, name: str) -> RealFile:
-        return RealFile(self._folder / name)
+        return RealFile(self._folder / name, self._pages)
 
     def delete(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -174,7 +174,7 @@ def options_for(write_buffer: int, cache: int) -> Options:
     options.create_if_missing(True)
     options.set_write_buffer_size(write_buffer)
     options.set_max_write_buffer_number(4)
-    options.set_level_zero_file_num_compaction_trigger(4)
+    options.set_level_zero_file_num_compaction_trigger(8)
     options.set_level_zero_slowdown_writes_trigger(40)
     options.set_level_zero_stop_writes_trigger(80)
     options.set_soft_pending_compaction_bytes_limit(64 * 1024 * MIB)

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from .arrivals import Arrivals
+from .arrivals import Arrivals, Wanted
 from .broker import (
     Acquire,
     Acquired,
@@ -45,6 +45,7 @@ from .broker import (
     ResolveTopics,
     Run,
     Settle,
+    SettleAction,
     Settled,
     TopicDescription,
     TopicInfo,
@@ -52,8 +53,8 @@ from .broker import (
     TopicNames,
 )
 from .config import StoreConfig
-from .consumers import Consumers
-from .errors import OffsetOutOfRange, StoreFailed, StoreFull, UnknownQueue
+from .consumers import Consumers, ignore
+from .errors import CoreError, StoreFailed, StoreFull, UnknownQueue
 from .folder import FolderLock
 from .follow import follow
 from .future_answer import tell
@@ -62,8 +63,10 @@ from .pending import Sealed
 from .real_clock import RealClock
 from .real_durable_mark import MarkPublisher
 from .real_store import open_store
+from .revival import Revive, Revived
 from .rocks_index import RocksIndex
 from .store import Store
+from .store_status import status_of
 from .sync_thread import SyncThread
 from .topics import SYS_TOPICS
 
@@ -113,6 +116,10 @@ class BrokerService:
             lock.close()
             raise
         return cls(folder, store, index, lock, config)
+
+    def end_polls(self) -> None:
+        """Send those home who wait for something, also who comes from now on."""
+        self._arrivals.close()
 
     async def close(self) -> None:
         """Let what waits become durable, flush, give up the folder."""
@@ -282,7 +289,8 @@ class BrokerService:
             if found.frames or found.next_position < found.log_end or left <= 0:
                 return found
             request = msgspec.structs.replace(request, position=found.next_position)
-            if not await self._arrivals.wait_family(request.families, left):
+            wanted = Wanted(request.families, request.own_topic, request.own_wait_ms)
+            if not await self._arrivals.wait_family(wanted, left):
                 return found
 
     # --- consumers --------------------------------------------------------------
@@ -303,7 +311,11 @@ class BrokerService:
                 self._wake_committer()
             if next_ms is None:
                 self._arrivals.pass_on(topic.id, request.group)
-                return Popped((await future).delivered)
+                try:
+                    return Popped((await asyncio.shield(future)).delivered)
+                except asyncio.CancelledError:
+                    future.add_done_callback(partial(self._give_back, request.group))
+                    raise
             left = deadline - self._loop.time()
             if left <= 0:
                 return Popped([])
@@ -312,6 +324,15 @@ class BrokerService:
             if self._closing:
                 return Popped([])
             self._check()
+
+    def _give_back(self, group: str, popped: "asyncio.Future[Plan]") -> None:
+        """Whoever popped has gone before it was answered: others may have it."""
+        if popped.exception() is None and not self.failed.done():
+            receipts = [it.receipt for it in popped.result().delivered]
+            request = Settle(group, SettleAction.RELEASE, receipts)
+            with contextlib.suppress(CoreError):
+                self._consumers.settle(request, self._now_ms(), ignore)
+                self._wake_committer()
 
     async def settle(self, request: Settle) -> Settled:
         self._check()
@@ -323,14 +344,6 @@ class BrokerService:
 
     async def commit_offsets(self, request: CommitOffsets) -> Empty:
         self._check()
-        topic = self._consumers.topic(request.topic)
-        for queue_id, offset in request.offsets.items():
-            if not 0 <= queue_id < topic.queue_count:
-                raise UnknownQueue(topic.name, queue_id, topic.queue_count)
-            end = self._store.queues.end(topic.id, queue_id)
-            if not 0 <= offset <= end:
-                begin = self._store.queues.begin(topic.id, queue_id)
-                raise OffsetOutOfRange(offset, begin, end)
         future: asyncio.Future[Plan] = self._loop.create_future()
         self._consumers.commit_offsets(request, self._now_ms(), partial(tell, future))
         self._wake_committer()
@@ -340,30 +353,20 @@ class BrokerService:
     async def describe_group(self, request: DescribeGroup) -> GroupDescription:
         return self._consumers.describe(request)
 
+    async def revive(self, request: Revive) -> Revived:
+        self._check()
+        future: asyncio.Future[list[str]] = self._loop.create_future()
+        self._consumers.revive(request, self._now_ms(), partial(tell, future))
+        self._wake_committer()
+        return Revived(await future)
+
     async def list_groups(self, request: ListGroups) -> GroupNames:
         return GroupNames(self._store.registry.groups(request.after, request.limit))
 
     # --- upkeep -----------------------------------------------------------------
 
     async def status(self, request: Empty) -> BrokerStatus:
-        store = self._store
-        gauges: dict[str, float] = {
-            "log_start_position": store.log.start,
-            "log_durable_position": store.log.durable_end,
-            "log_size_bytes": store.log.size,
-            "index_flushed_position": store.flushed_position,
-            "store_writable": float(store.writable and not self.failed.done()),
-        }
-        counters: dict[str, float] = {
-            "log_frames_total": store.frames,
-            "log_records_total": store.records,
-            "log_sync_seconds_total": self._sync.seconds,
-        }
-        for lane, (requests, size, refused) in store.lanes.waiting().items():
-            gauges[f'lane_waiting_requests{{lane="{lane}"}}'] = requests
-            gauges[f'lane_waiting_bytes{{lane="{lane}"}}'] = size
-            counters[f'lane_refused_total{{lane="{lane}"}}'] = refused
-        return BrokerStatus(counters, gauges)
+        return status_of(self._store, self._sync.seconds, has_failed=self.failed.done())
 
     async def _keep_house(self) -> None:
         flush_after = self._config.index_flush_ms / 1000

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 
 from .broker import Settle, SettleAction, SettleResult
+from .dead_letter import REASONS
 from .group_plan import Plan
 from .group_state import AckBody, CheckPoint, PopBody, Stretch
 from .groups import Groups, backoff_ms, contiguous
 from .receipt import Receipt
 from .record import RecordKind
+
+REASON_CHARS_MAX = 500
 
 
 class SettlePlanner:
@@ -43,6 +46,11 @@ class SettlePlanner:
             point = self._plan.state.check_points[pop_id]
             if self._request.action == SettleAction.NACK:
                 self._nack(point, places)
+                continue
+            if self._request.action == SettleAction.RELEASE:
+                visible_ms = self._now_ms + (self._request.delay_ms or 0)
+                kind = RecordKind.POP_HIDE
+                self._hide(point, places, visible_ms, kind, point.attempt - 1)
                 continue
             for place, fresh in zip(places, self._extend(point, places), strict=True):
                 self._plan.results[slots[pop_id, place]].receipt = fresh
@@ -83,7 +91,8 @@ class SettlePlanner:
         plan, groups = self._plan, self._groups
         room = groups.dead_size_max if plan.buries and not plan.dead else 0
         kept, lost = groups.still_kept(plan.state, point, places, room)
-        groups.bury(plan, point, kept, request.group, self._topic, "nack")
+        reason = request.reason[:REASON_CHARS_MAX] or REASONS["nack"]
+        groups.bury(plan, point, kept, request.group, self._topic, reason)
         if lost:
             plan.add(RecordKind.POP_ACK, AckBody([(point.pop_id, lost)]))
         told = {place for place, _ in kept}.union(lost)
@@ -92,7 +101,12 @@ class SettlePlanner:
             self._hide(point, rest, self._now_ms, RecordKind.POP_HIDE)
 
     def _hide(
-        self, point: CheckPoint, places: list[int], visible_ms: int, kind: RecordKind
+        self,
+        point: CheckPoint,
+        places: list[int],
+        visible_ms: int,
+        kind: RecordKind,
+        attempt: int | None = None,
     ) -> int:
         """A new check point for some of the messages; gives its id."""
         pop_id = self._groups.next_pop_id()
@@ -102,7 +116,7 @@ class SettlePlanner:
             PopBody(
                 pop_id,
                 point.queue,
-                point.attempt,
+                point.attempt if attempt is None else attempt,
                 visible_ms,
                 offsets,
                 -1,

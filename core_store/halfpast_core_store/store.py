@@ -162,21 +162,21 @@ class Store:
         size = max(request_size(request), self._size_min)
         if not admitted:
             self.admit(request.lane, size)
-        self._check_fence(request)
+        if request.fence_role:
+            self._check_fence(request)
         if request.due_max_ms:
             early_ms = request.due_max_ms - self._clock.now_ns() // 1_000_000
             if early_ms > 0:
                 raise TooEarly(early_ms)
         pending = Pending(request, size, done, changes)
-        if request.dedup is not None and self._replayed(request.dedup, done):
-            return
         if request.dedup is not None:
+            if self._replayed(request.dedup, done):
+                return
             self._dedup_waiting[request.dedup.key] = pending
         self.lanes.put(request.lane, pending, size)
 
     def _check_fence(self, request: Append) -> None:
-        if request.fence_role:
-            self._roles.check(request.fence_role, request.fence_token)
+        self._roles.check(request.fence_role, request.fence_token)
 
     def _replayed(self, asked: Dedup, done: Done) -> bool:
         """Answer a request that was made before; False if it is new."""
@@ -204,7 +204,11 @@ class Store:
         size_max = min(self.config.log.frame_size, self.log.frame_size_max // 2)
         items: list[Pending] = []
         while self.lanes and not items:
-            items = [x for x in self.lanes.take(size_max) if self._still_fenced(x)]
+            items = [
+                item
+                for item in self.lanes.take(size_max)
+                if not item.request.fence_role or self._still_fenced(item)
+            ]
         if not items:
             return None
         try:
@@ -299,7 +303,8 @@ class Store:
         self.frames += 1
         self.records += header.record_count
         for item in sealed.items:
-            self._forget_dedup(item)
+            if item.request.dedup is not None:
+                self._forget_dedup(item)
             item.stored(header.position, header.stored_ms)
         if not self.lanes:
             self.queues.forget_assigned()

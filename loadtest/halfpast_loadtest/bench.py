@@ -19,6 +19,7 @@ import uvloop
 from rich.console import Console
 
 from halfpast_loadtest import (
+    audit_bench,
     burst,
     cancel,
     lateness,
@@ -67,6 +68,7 @@ BENCHES = tuple(
         produce_consume,
         transactions,
         transaction_lanes,
+        audit_bench,
     )
 )
 

@@ -19,6 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from halfpast_loadtest import debian_packages
 from halfpast_loadtest.errors import PostgresUnavailable
 from halfpast_loadtest.process_tree import TreeUsage, tree_of, usage_of
 
@@ -168,17 +169,9 @@ def find_binaries() -> Path | None:
 
 def install() -> Path:
     """Install Debian's server, if we are root there. Raises PostgresUnavailable."""
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise PostgresUnavailable("there is none, and only root on Debian installs it")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    packages = ["apt-get", "install", "-y", "--no-install-recommends", "postgresql"]
-    failure = "the package holds no server"
-    for command in (["apt-get", "update"], packages):
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            failure = f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}"
+    failure = debian_packages.install(
+        ["postgresql"], lambda: find_binaries() is not None
+    )
     binaries = find_binaries()
     if binaries is None:
         raise PostgresUnavailable(failure)

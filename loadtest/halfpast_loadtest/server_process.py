@@ -28,7 +28,7 @@ from halfpast_loadtest.process_tree import (
 
 HOST = "127.0.0.1"
 HALFPAST = (sys.executable, "-m", "halfpast_api.cli")
-SERVICES = frozenset({"dev", "up", "broker", "chronos", "txn", "api"})
+SERVICES = frozenset({"dev", "up", "broker", "chronos", "txn", "push", "api"})
 
 
 def echo_program(answer_bytes: int) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from halfpast_loadtest.debian_packages import install
+
 PACKAGES = {
     "strace": "strace",
     "mkfs.ext4": "e2fsprogs",
@@ -46,15 +48,7 @@ def need_loop_mounts() -> None:
 
 @functools.cache
 def _installed(program: str) -> bool:
-    if shutil.which(program):
-        return True
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return False
-    install = ("apt-get", "install", "-y", "-qq", "--no-install-recommends")
-    if run(*install, PACKAGES[program]).returncode != 0:
-        run("apt-get", "update", "-qq")
-        run(*install, PACKAGES[program])
-    return shutil.which(program) is not None
+    return not install([PACKAGES[program]], lambda: shutil.which(program) is not None)
 
 
 @functools.cache

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9999"
-down_revision = "0003"
+down_revision = "0006"
 
 
 def upgrade() -> None:
@@ -28,9 +28,12 @@ def upgrade() -> None:
 
 @pytest.fixture
 def last_scripts(tmp_path: Path) -> Path:
-    """The scripts of the release before, which has one revision less."""
+    """The scripts of the release before, which ends with revision 0002."""
     folder = _copy(tmp_path / "last")
     (folder / "versions" / "0003_topics_control_their_release.py").unlink()
+    (folder / "versions" / "0004_results_of_audits.py").unlink()
+    (folder / "versions" / "0005_endpoints.py").unlink()
+    (folder / "versions" / "0006_access.py").unlink()
     return folder
 
 

@@ -16,11 +16,13 @@ from halfpast_core_store.broker import (
     Append,
     Appended,
     Broker,
+    Empty,
     Follow,
     Followed,
+    Hold,
     Run,
 )
-from halfpast_core_store.errors import Overloaded, StoreFailed
+from halfpast_core_store.errors import FenceLost, Overloaded, StoreFailed
 from halfpast_core_store.record import RecordKind, encode_record
 from halfpast_core_store.rocks_index import RocksIndex
 from halfpast_core_store.rpc_errors import ConnectionLost, Unavailable
@@ -37,6 +39,8 @@ class GatedBroker:
         self.gates: list[asyncio.Future[None]] = []
         self.closed = 0
         self.broken: Exception | None = None
+        self.hold_gate: asyncio.Future[None] | None = None
+        self.holds = 0
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._broker, name)
@@ -53,6 +57,12 @@ class GatedBroker:
         if self.broken is not None:
             raise self.broken
         return await self._broker.follow(request)
+
+    async def hold(self, request: Hold) -> Empty:
+        self.holds += 1
+        if self.hold_gate is not None:
+            await self.hold_gate
+        return await self._broker.hold(request)
 
     async def held(self, count: int) -> None:
         """Until so many appends stand at their gates."""
@@ -186,6 +196,7 @@ async def test_an_error_in_a_callback_ends_the_service(
             raise OSError("an index that cannot be read")
 
         monkeypatch.setattr(core, "fire", broken)
+        await rig.schedule(now_ms())
         with pytest.raises(OSError, match="cannot be read"):
             await asyncio.wait_for(asyncio.shield(rig.service.failed), 20)
         with pytest.raises(Unavailable):
@@ -247,6 +258,43 @@ async def test_what_is_held_of_the_log_is_what_the_index_knows(tmp_path: Path) -
     index.close()
     assert applied is not None
     assert int(keys.U64.unpack(applied)[0]) >= held > 0
+
+
+@pytest.mark.asyncio
+async def test_a_hold_that_the_role_was_taken_anew_under_ends_nothing(
+    tmp_path: Path,
+) -> None:
+    # The broker then calls us another instance, and we would have believed it.
+    async with gated(tmp_path) as (rig, broker):
+        standing = rig.service._standing  # pyright: ignore[reportPrivateUsage]
+        broker.hold_gate = asyncio.get_running_loop().create_future()
+        await rig.schedule(now_ms() + FAR_MS)
+        await until(lambda: broker.holds)
+        standing.lose()
+        await until(lambda: standing.live)
+        broker.hold_gate.set_result(None)
+        (event_id,) = await rig.schedule(now_ms())
+        await until(lambda: broker.holds >= 2)
+        assert not rig.service.failed.done()
+        check_arrivals(await rig.wait_for(event_id), [event_id])
+
+
+@pytest.mark.asyncio
+async def test_a_late_fence_of_a_former_role_does_not_lose_the_present_one(
+    tmp_path: Path,
+) -> None:
+    async with gated(tmp_path) as (rig, broker):
+        standing = rig.service._standing  # pyright: ignore[reportPrivateUsage]
+        broker.closed = 2
+        (event_id,) = await rig.schedule(now_ms())
+        await broker.held(1)
+        standing.lose()
+        await broker.held(2)  # the role was taken anew, and the timer fires anew
+        token = standing.token
+        broker.gates[0].set_exception(FenceLost("chronos", held=False))
+        broker.gates[1].set_result(None)
+        check_arrivals(await rig.wait_for(event_id), [event_id])
+        assert (standing.token, standing.live) == (token, True)
 
 
 @pytest.mark.asyncio

@@ -26,7 +26,7 @@ import halfpast as sdk
 from halfpast_api.cli import app
 
 HASTY = sdk.RetryPolicy(total_s=30.0, attempt_s=5.0, backoff_max_s=0.1)
-SERVICES = {"broker", "chronos", "txn", "api"}
+SERVICES = {"broker", "chronos", "txn", "push", "api"}
 
 
 def publish(suite: Suite, data: object) -> str:
@@ -231,6 +231,7 @@ def test_up_is_ready_again_after_the_death_of_txn(tmp_path: Path) -> None:
             "broker": "ok",
             "delay": "ok",
             "transactions": "ok",
+            "push": "ok",
             "metadata": "ok",
         }
         words = ("tx", "begin", "g", "t", "1", "--json")

@@ -98,17 +98,13 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.asyncio
-async def test_services_start_in_order_and_stop_in_reverse(tmp_path: Path) -> None:
+async def test_services_start_together_and_stop_in_reverse(tmp_path: Path) -> None:
     run = Run([service("first", tmp_path / "1"), service("second", tmp_path / "2")])
     await run.until(run.ready.is_set)
     await run.until(lambda: len(run.lines) == 2)
     await run.stop()
-    assert run.lines == [
-        "first  | hello",
-        "second | hello",
-        "second | goodbye",
-        "first  | goodbye",
-    ]
+    assert sorted(run.lines[:2]) == ["first  | hello", "second | hello"]
+    assert run.lines[2:] == ["second | goodbye", "first  | goodbye"]
     assert not has_text(tmp_path / "1")
     assert not has_text(tmp_path / "2")
 

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from halfpast_core_store.mapped_pages import AROUND_SIZE, RESIDENT_SIZE_MAX
 from halfpast_core_store.memory_disk import MemoryDisk
 from halfpast_core_store.ports import Disk, File
 from halfpast_core_store.real_disk import RealDisk, RealFile, write_rest
@@ -174,3 +175,44 @@ def test_writes_are_seen_through_every_handle(tmp_path: Path) -> None:
     assert reader.read(50, 51) == b"x"
     writer.close()
     reader.close()
+
+
+def resident_size(folder: Path) -> int:
+    """Bytes of this process's memory that are pages of files in a folder."""
+    total, is_there = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        words = line.split()
+        if "-" in words[0] and not words[0].endswith(":"):
+            is_there = line.endswith(
+                tuple(path.name for path in folder.iterdir())
+            ) and (str(folder) in line)
+        elif is_there and words[0] == "Rss:":
+            total += int(words[1]) * 1024
+    return total
+
+
+def test_what_was_read_does_not_stay_in_memory(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    files = [disk.create(name, 2 * RESIDENT_SIZE_MAX) for name in ("a", "b")]
+    for file in files:
+        file.write(5_000_000, [b"here"])
+    highest = 0
+    for start in range(0, 2 * RESIDENT_SIZE_MAX, 16_384):
+        for file in files:
+            file.read(start, start + 16_384)
+        if start % (1 << 20) == 0:
+            highest = max(highest, resident_size(tmp_path))
+    assert 0 < highest <= 2 * RESIDENT_SIZE_MAX
+    for file in files:
+        assert file.read(5_000_000, 5_000_004) == b"here"
+        file.close()
+
+
+def test_a_closed_file_is_left_alone_by_those_that_are_read(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    gone, kept = disk.create("gone", 1 << 20), disk.create("kept", 1 << 20)
+    gone.read(0, 100)
+    gone.close()
+    for _ in range(2 * RESIDENT_SIZE_MAX // AROUND_SIZE):
+        kept.read(0, 100)
+    kept.close()

@@ -4,7 +4,7 @@ They live here and not in the product: each is a subclass, or a switch of the
 simulated clients, that does what a careless change might do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.simulation.sim_settings import Focus
@@ -86,13 +86,17 @@ class RoundsDown(DelayCore):
         self, index: Index, clock: Clock, config: ChronosConfig, **options: bool
     ) -> None:
         super().__init__(index, clock, config, **options)
-        wheel = self.horizon._wheel  # pyright: ignore[reportPrivateUsage]
-        insert = wheel.insert
+        wheel = self.horizon._wheel._wheel  # pyright: ignore[reportPrivateUsage]
+        insert, insert_many = wheel.insert, wheel.insert_many
 
         def rounded(deadline_ms: int, handle: int) -> None:
             insert(deadline_ms - deadline_ms % 8, handle)
 
+        def all_rounded(items: Iterable[tuple[int, int]]) -> None:
+            insert_many([(at - at % 8, handle) for at, handle in items])
+
         wheel.insert = rounded  # type: ignore[method-assign]
+        wheel.insert_many = all_rounded  # type: ignore[method-assign]
 
     def fire(self) -> Firing | None:
         firing = super().fire()

@@ -188,8 +188,8 @@ class ForgetsDropped(PatchedCore):
 class DrainsFast(DelayCore):
     """What is due after a jump of the clock goes as fast as it can."""
 
-    def _watch_clock(self) -> None:
-        super()._watch_clock()
+    def watch_clock(self) -> None:
+        super().watch_clock()
         self.horizon.turns.drain.set_rate(0)
 
 

@@ -2,7 +2,9 @@
 
 from halfpast_api.metadata.settings import ProducerGroupSettings
 from halfpast_api.transactions.check_endpoints import CheckEndpoints
+from halfpast_txn.namespace import as_known_in
 from halfpast_txn.producer_group import CheckEndpoint, ProducerGroups
+from halfpast_txn.transactions import Check, CheckMessage
 
 
 class Cache:
@@ -38,3 +40,19 @@ def test_without_a_url_there_is_none() -> None:
     endpoint = endpoints.check_endpoint("shop")
     assert endpoint is not None
     assert endpoint.url == "https://shop.example"
+
+
+def test_a_group_is_told_its_own_names() -> None:
+    settings = ProducerGroupSettings(check_url="https://shop.example")
+    cache = Cache(**{"acme%shop": settings, "c%d": settings})
+    endpoints = CheckEndpoints(cache, lambda: {"acme"})
+    asked = Check(
+        bytes(16), "acme%shop", 1, 0, "", 1, [CheckMessage(bytes(16), "acme%t", "", "")]
+    )
+    endpoint = endpoints.check_endpoint("acme%shop")
+    assert endpoint is not None
+    shown = as_known_in(asked, endpoint.namespace)
+    assert (shown.group, shown.messages[0].topic) == ("shop", "t")
+    of_default = endpoints.check_endpoint("c%d")
+    assert of_default is not None
+    assert as_known_in(asked, of_default.namespace) == asked

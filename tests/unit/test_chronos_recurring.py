@@ -1,5 +1,7 @@
 """Recurring schedules on a hand-driven Delay Server."""
 
+from typing import Any
+
 import msgspec
 import pytest
 from tests.unit.chronos_line import START_MS, TOPIC, busy_with, event_id
@@ -465,7 +467,7 @@ def test_listing() -> None:
     for number in range(60):
         line.create(EVERY_MINUTE, number, paused=number % 2 == 0)
 
-    def pages(**request: int) -> list[list[int]]:
+    def pages(**request: Any) -> list[list[int]]:
         found: list[list[int]] = []
         token = b""
         while True:

@@ -6,6 +6,7 @@ from tests.unit.chronos_line import START_MS, TOPIC, Line, event_id, schedule_re
 from halfpast_chronos import keys
 from halfpast_chronos.core import DelayCore
 from halfpast_chronos.upgrade import SLICE_COUNT, upgrade
+from halfpast_core_store.errors import NewerFormat
 from halfpast_core_store.memory_index import MemoryIndex
 
 OTHER = TOPIC + 5
@@ -85,3 +86,25 @@ def test_a_timer_whose_due_time_looks_like_a_topic_is_told_by_its_length() -> No
         keys.timer(TOPIC, 5, event_id(1)),
         keys.timer(0, 5, event_id(2)),
     }
+
+
+def test_the_second_layout_is_taken_over_as_it_is() -> None:
+    line = Line()
+    line.schedule(1, START_MS + 5)
+    batch = line.index.batch()
+    batch.put(keys.FORMAT, b"\x02")
+    line.index.write(batch)
+    before = timers(line.index)
+    upgrade(line.index)
+    assert timers(line.index) == before
+    assert line.index.get(keys.FORMAT) == keys.FORMAT_NOW
+
+
+def test_a_later_layout_is_refused_and_left_alone() -> None:
+    index = MemoryIndex()
+    batch = index.batch()
+    batch.put(keys.FORMAT, b"\x04")
+    index.write(batch)
+    with pytest.raises(NewerFormat):
+        upgrade(index)
+    assert index.contents() == {keys.FORMAT: b"\x04"}

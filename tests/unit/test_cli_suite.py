@@ -17,8 +17,8 @@ from halfpast_core_store.folder import FolderLock
 PLACES = Places.below(Path("/d"), metadata="postgresql://user:secret@host/m")
 
 
-def words_of(name: str, check_allow: str = "") -> list[str]:
-    found = services(PLACES, "127.0.0.1", 7080, check_allow)
+def words_of(name: str, check_allow: str = "", push_allow: str = "") -> list[str]:
+    found = services(PLACES, "127.0.0.1", 7080, check_allow, push_allow)
     (service,) = [each for each in found if each.name == name]
     return list(service.command[3:])
 
@@ -29,10 +29,10 @@ def option(words: list[str], name: str) -> str:
 
 def test_each_starts_after_those_it_needs() -> None:
     names = [service.name for service in services(PLACES, "127.0.0.1", 7080)]
-    assert names == ["broker", "chronos", "txn", "api"]
+    assert names == ["broker", "chronos", "txn", "push", "api"]
 
 
-@pytest.mark.parametrize("name", ["broker", "chronos", "txn", "api"])
+@pytest.mark.parametrize("name", ["broker", "chronos", "txn", "push", "api"])
 def test_all_meet_at_the_same_places(name: str) -> None:
     words = words_of(name)
     assert words[0] == name
@@ -40,19 +40,24 @@ def test_all_meet_at_the_same_places(name: str) -> None:
     assert option(words, "--broker") == PLACES.broker
     if name in ("txn", "api"):
         assert option(words, "--txn") == PLACES.transactions
+    if name in ("push", "api"):
+        assert option(words, "--push") == PLACES.push
 
 
 def test_the_allow_list_goes_to_those_who_need_it() -> None:
     for name in ("txn", "api"):
         assert option(words_of(name, "localhost"), "--check-allow") == "localhost"
         assert option(words_of(name), "--check-allow") == ""
+    for name in ("push", "api"):
+        assert option(words_of(name, "", "localhost"), "--push-allow") == "localhost"
+        assert option(words_of(name), "--push-allow") == ""
 
 
 def test_no_command_line_shows_a_password() -> None:
     found = services(PLACES, "127.0.0.1", 7080)
     assert not any("secret" in word for each in found for word in each.command)
     told = {each.name for each in found if "HALFPAST_METADATA" in each.environment}
-    assert told == {"chronos", "txn", "api"}
+    assert told == {"chronos", "txn", "push", "api"}
 
 
 def test_a_folder_in_use_is_told_before_anything_starts(

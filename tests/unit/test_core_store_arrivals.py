@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from halfpast_core_store.arrivals import Arrivals
+from halfpast_core_store.arrivals import Arrivals, Wanted
+from halfpast_core_store.record import Family
+from halfpast_core_store.topics import SYS_FIRED, SYS_SCHEDULE, SYS_TRANS_OP
 from halfpast_core_store.topics import USER_TOPIC_ID_MIN as TOPIC
 
 PATIENCE_S = 60.0
@@ -86,3 +88,38 @@ async def test_closing_sends_all_home() -> None:
     arrivals.close()
     assert await asyncio.gather(*tasks) == [False, False, False]
     assert not await arrivals.wait(TOPIC, PATIENCE_S)
+
+
+# --- those who follow the log ---------------------------------------------------
+
+
+def following(arrivals: Arrivals, own_wait_ms: int) -> "asyncio.Task[bool]":
+    wanted = Wanted(Family.TIMERS, SYS_FIRED, own_wait_ms)
+    return asyncio.create_task(arrivals.wait_family(wanted, PATIENCE_S))
+
+
+@pytest.mark.asyncio
+async def test_what_others_write_wakes_who_follows_at_once() -> None:
+    arrivals = Arrivals(asyncio.get_running_loop())
+    task = following(arrivals, 60_000)
+    await settled()
+    arrivals.arrived([TOPIC, SYS_TRANS_OP])
+    await settled()
+    assert not task.done()
+    arrivals.arrived([SYS_FIRED, SYS_SCHEDULE])
+    assert await task
+
+
+@pytest.mark.asyncio
+async def test_what_is_his_own_wakes_who_follows_later() -> None:
+    arrivals = Arrivals(asyncio.get_running_loop())
+    task, patient = following(arrivals, 1), following(arrivals, 60_000)
+    await settled()
+    arrivals.arrived([SYS_FIRED])
+    arrivals.arrived([SYS_FIRED])
+    await settled()
+    assert not task.done()
+    assert await task
+    assert not patient.done()
+    arrivals.close()
+    assert not await patient

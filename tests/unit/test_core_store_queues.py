@@ -145,6 +145,7 @@ def trimmed() -> World:
     world.publish([b"z"], queue=2)
     for first in range(0, 40, 4):
         world.publish([number.ljust(800) for number in numbered(4, first)])
+    assert world.store.queues.begin(topic.id, 0) == 0
     world.store.log.forget(world.store.log.segments[:2])
     world.store.log.delete_forgotten()
     assert 0 < world.store.queues.begin(topic.id, 0) < 40

@@ -35,6 +35,7 @@ NAMES = {
     "produce-consume",
     "transactions",
     "transaction-lanes",
+    "audit",
 }
 
 

@@ -80,8 +80,10 @@ def test_requirements_cover_the_dependencies(
 
 
 def test_a_package_has_the_same_version_everywhere(repository_root: Path) -> None:
-    core, dev = (set(_pinned(repository_root, name)) for name in ("core", "dev"))
-    spark = set(_pinned(repository_root, "spark"))
+    core, dev, spark = (
+        {line.partition(" ;")[0] for line in _pinned(repository_root, name)}
+        for name in ("core", "dev", "spark")
+    )
     assert core <= dev
     assert core <= spark
 

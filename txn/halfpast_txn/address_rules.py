@@ -1,7 +1,7 @@
-"""Which addresses a check-back may connect to.
+"""Which addresses a check-back, or a delivery, may connect to.
 
-The URL of a producer group comes from whoever may set up groups, but the call comes
-from inside our network. So only public addresses are reached, unless an operator
+The URL comes from whoever may set up groups or endpoints, but the call comes from
+inside our network. So only public addresses are reached, unless an operator
 lists others. Names prove nothing: what counts is the address that is connected to.
 """
 

@@ -54,6 +54,12 @@ class CircuitBreaker:
             return False
         return self.circuit == Circuit.HALF_OPEN or now_ms < self._open_until_ms
 
+    def wait_ms(self, now_ms: int) -> int:
+        """How long to leave it alone; 0 if a call may be made, or is being tried."""
+        if self.circuit != Circuit.OPEN:
+            return 0
+        return max(0, self._open_until_ms - now_ms)
+
     def enter(self, now_ms: int) -> int | None:
         """A permit for one call; None while calls are held back."""
         if self.holds_back(now_ms):

@@ -37,6 +37,7 @@ from .half import (
     released,
     runs_of,
 )
+from .namespace import in_namespace
 from .outcomes import OutcomeCounts
 from .policy import interval_ms
 from .projection import TransactionProjection
@@ -97,7 +98,7 @@ class TransactionCore(TransactionProjection):
         if transaction_id in self.claims:
             return Busy(transaction_id)
         status = self.status(transaction_id)
-        if status is None:
+        if status is None or not in_namespace(status.group, end.namespace):
             return refused(UnknownTransaction(transaction_text(transaction_id)))
         if end.group and end.group != status.group:
             return wrong_group(transaction_id, status)

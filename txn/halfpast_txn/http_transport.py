@@ -29,6 +29,7 @@ from .http_call import HttpCaller
 from .http_endpoints import EndpointState, EndpointStates
 from .http_resolver import Lookup, SystemLookup
 from .http_slots import Slots
+from .namespace import as_known_in
 from .producer_group import CheckEndpoint
 from .transactions import Check
 from .transport import Verdict
@@ -133,7 +134,7 @@ class HttpCheckTransport:
 
     async def _post(self, endpoint: CheckEndpoint, check: Check) -> Outcome:
         now_ms = self._clock.now_ns() // 1_000_000
-        body = call_body(check, now_ms)
+        body = call_body(as_known_in(check, endpoint.namespace), now_ms)
         try:
             headers = call_headers(endpoint, check, now_ms, body)
         except ValueError:

@@ -2,6 +2,7 @@
 
 from halfpast_core_store.ports import Index
 
+from .namespace import in_namespace
 from .status import Status, decode_status
 from .transactions import ListTransactions, Transaction, TransactionPage
 from .transactions import TransactionState as State
@@ -53,6 +54,8 @@ class Listing:
 
     def _wanted(self, status: Status) -> bool:
         if status.state != self._request.state:
+            return False
+        if not in_namespace(status.group, self._request.namespace):
             return False
         return not self._request.group or status.group == self._request.group
 

@@ -24,6 +24,9 @@ class CheckEndpoint:
     concurrency_max: int = 8
     """Calls at once."""
 
+    namespace: str = ""
+    """That of the group, which its names are told without."""
+
 
 class ProducerGroups(Protocol):
     """Where endpoints come from. Asked for every check-back, so it answers at once."""

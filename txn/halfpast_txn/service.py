@@ -188,12 +188,16 @@ class TransactionService:
             self.failed.set_exception(error)
         self._waiters.wake_all()
 
+    def end_polls(self) -> None:
+        """Send those home who wait, also who comes from now on."""
+        self._check_backs.close()
+
     async def close(self) -> None:
         """Send no more check-backs, let what is on its way arrive, flush, give up
         the folder."""
         self._closing = True
         self._claims.live = False
-        self._check_backs.close()
+        self.end_polls()
         await self._checker.close()
         await self._decider.close()
         tasks = [*self._tasks]

@@ -96,7 +96,8 @@ class Transaction(msgspec.Struct, array_like=True):
 class End(msgspec.Struct, array_like=True):
     """An outcome: `state` is COMMITTED or ROLLED_BACK.
 
-    `group`, unless it is empty, must be the transaction's producer group. `source`
+    `group`, unless it is empty, must be the transaction's producer group. To whoever
+    gives a `namespace`, transactions of groups outside of it do not exist. `source`
     says who decides; OPERATOR may also end a parked one, and gives a `reason`.
     `check` is the number of the check-back that asked, for CHECK.
     """
@@ -108,6 +109,7 @@ class End(msgspec.Struct, array_like=True):
     check: int = 0
     reason: str = ""
     by: str = ""
+    namespace: str | None = None
 
 
 class EndTransactions(msgspec.Struct, array_like=True):
@@ -179,7 +181,8 @@ class GotTransaction(msgspec.Struct, array_like=True):
 
 class ListTransactions(msgspec.Struct, array_like=True):
     """Transactions in one state: open and parked ones by age, oldest first; ended
-    ones by the time of their outcome. `after` is the last page's `next_token`.
+    ones by the time of their outcome. `after` is the last page's `next_token`;
+    `namespace` leaves out what belongs to groups outside of it.
 
     A page may be short, even empty, and still not be the last.
     """
@@ -188,6 +191,7 @@ class ListTransactions(msgspec.Struct, array_like=True):
     group: str = ""
     limit: int = 100
     after: bytes = b""
+    namespace: str | None = None
 
 
 class TransactionPage(msgspec.Struct, array_like=True):

@@ -37,6 +37,7 @@ from halfpast_chronos.operation import (
 
 _LIMIT_MAX: Final = 1000
 _DEPTH_MAX: Final = 16
+FAILED: Final = "failed"
 _FILTERS: Final = ("topic", "key", "tag", "due_after", "due_before")
 
 
@@ -60,6 +61,7 @@ class BulkHandlers:
     async def cancel_events(self, call: Call) -> Answer:
         """POST /v1/events:cancel"""
         body = call.read(self._reader)
+        call.check_topic(body.topic)
         wanted = await self._filter(body)
         bulk = Bulk(BulkAction.CANCEL, wanted, body.dry_run)
         return await self._begin(call, bulk)
@@ -67,6 +69,7 @@ class BulkHandlers:
     async def reschedule_events(self, call: Call) -> Answer:
         """POST /v1/events:reschedule"""
         body = call.read(self._reschedule_reader)
+        call.check_topic(body.topic)
         wanted = await self._filter(body)
         settings = TopicSettings()
         if body.topic is not None:
@@ -94,10 +97,12 @@ class BulkHandlers:
         found = await self._delay.get_operation(GetOperation(operation_id))
         return await self._answer(call, 200, found)
 
-    async def list(self, call: Call) -> Answer:
-        """GET /v1/operations"""
+    async def page(self, call: Call) -> OperationPageView:
+        """GET /v1/operations, of those on scheduled events"""
         query = call.query("state", "limit", "page_token")
-        state = query.choice("state", "", ["", *sorted(STATES)])
+        state = query.choice("state", "", operation_states())
+        if state == FAILED:
+            return OperationPageView([], None)
         page = await self._delay.list_operations(
             ListOperations(
                 STATES[state] if state else 0,
@@ -112,7 +117,7 @@ class BulkHandlers:
             for it in page.operations
         ]
         token = render_token(page.next_token)
-        return call.answer(200, OperationPageView(views, token))
+        return OperationPageView(views, token)
 
     async def cancel(self, call: Call) -> Answer:
         """POST /v1/operations/{id}:cancel"""
@@ -169,6 +174,11 @@ class BulkHandlers:
             _instant("due_after", body.due_after, 0),
             _instant("due_before", body.due_before, EVER_MS),
         )
+
+
+def operation_states() -> list[str]:
+    """What may be asked for; those on dead letters can fail as a whole."""
+    return ["", *sorted({*STATES, FAILED})]
 
 
 def _text(name: str, value: str | None) -> bytes | None:

@@ -48,6 +48,12 @@ class FilterView(msgspec.Struct, omit_defaults=True):
     tag: str | None = None
     due_after: str | None = None
     due_before: str | None = None
+    source: str | None = None
+    group: str | None = None
+    endpoint: str | None = None
+    ids: list[str] | None = None
+    dead_after: str | None = None
+    dead_before: str | None = None
 
 
 class OperationView(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -55,7 +61,8 @@ class OperationView(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     `scanned` events have been looked at, of about `expected`; `matched` are meant, and
     `changed` of these are changed: the rest was just being delivered, or could not
-    become earlier. `progress` goes from 0 to 1, where it can be told.
+    become earlier; dead letters that could not be had any more are `gone`. `progress`
+    goes from 0 to 1, where it can be told. `error`: why it has failed.
     """
 
     id: str
@@ -69,7 +76,9 @@ class OperationView(msgspec.Struct, kw_only=True, omit_defaults=True):
     expected: int | None = None
     matched: int
     changed: int
+    gone: int = 0
     progress: float | None = None
+    error: str = ""
     created_at: str
     finished_at: str | None = None
 

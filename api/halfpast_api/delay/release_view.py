@@ -1,5 +1,6 @@
 """How the release of a topic's scheduled events stands, as the API shows it."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -35,6 +36,16 @@ async def heed_settings(delay: DelayServer) -> None:
     looks for them itself, every second."""
     with suppress(CoreError, ConnectionError, TimeoutError):
         await delay.heed_settings(Empty())
+
+
+async def pending_of(delay: DelayServer, topic_ids: Sequence[int]) -> Sequence[int]:
+    """How many events wait, by topic; none while the Delay Server does not answer."""
+    if not topic_ids:
+        return ()
+    try:
+        return (await delay.pending_counts(AskTopics(list(topic_ids)))).counts
+    except (CoreError, ConnectionError, TimeoutError):
+        return ()
 
 
 async def release_of(delay: DelayServer, topic_id: int) -> ReleaseView | None:

@@ -32,7 +32,8 @@ class ScheduleView(msgspec.Struct, kw_only=True):
     `occurrences` counts the messages it has made; `last_at` is when the latest was
     due, under the id `last_event_id`. `skipped_at` is the time of the latest that
     was missed and did not fire. `reason` tells why it ended: `times`, `until`,
-    `never` (nothing more can come) or `deleted`.
+    `never` (nothing more can come) or `deleted`. `data_withheld`: the caller may not
+    see payload.
     """
 
     id: str
@@ -65,6 +66,7 @@ class ScheduleView(msgspec.Struct, kw_only=True):
     data: Raw | bytes | UnsetType = UNSET
     data_base64: bytes | UnsetType = UNSET
     json: bool | UnsetType = UNSET
+    data_withheld: bool | UnsetType = UNSET
 
 
 class SchedulePageView(msgspec.Struct):

@@ -72,6 +72,7 @@ class ScheduleHandlers:
         seed = self._source.seed()
         dedup = dedup_of(call, "schedule", seed)
         plan = plan_of(body)
+        call.check_topic(body.topic)
         topic = await self._directory.to_write(body.topic)
         now_ms = seed.accepted_ns // NS_PER_MS
         record = encode_message(body, None, topic, seed.base_id, now_ms, call.form)
@@ -99,6 +100,7 @@ class ScheduleHandlers:
         """GET /v1/schedules"""
         query = call.query("topic", "state", "limit", "page_token")
         topic_id = 0
+        call.check_topic(query.text("topic"))
         if (name := query.text("topic")) is not None:
             topic_id = await self._directory.id_of(name)
         word = query.choice("state", "", ["", *sorted(STATES)])
@@ -150,6 +152,7 @@ class ScheduleHandlers:
     async def delete(self, call: Call) -> Answer:
         """DELETE /v1/schedules/{id}"""
         request = EndSchedule(_id(call), headers.if_match(call.headers))
+        await self._check(call)
         return await self._answer(call, await self._delay.end_schedule(request))
 
     async def next(self, call: Call) -> Answer:
@@ -205,15 +208,24 @@ class ScheduleHandlers:
 
     async def _pause(self, call: Call, paused: bool) -> Answer:
         request = PauseSchedule(_id(call), paused, headers.if_match(call.headers))
+        await self._check(call)
         return await self._answer(call, await self._delay.pause_schedule(request))
 
     async def _find(self, call: Call) -> Schedule:
-        """Raises UnknownSchedule."""
+        """Raises UnknownSchedule, Refusal where the caller may not do this with it."""
         schedule_id = _id(call)
         got = await self._delay.get_schedule(GetSchedule(schedule_id))
         if got.schedule is None:
             raise UnknownSchedule(id_text(schedule_id))
+        if not call.access.allows(call.verb):
+            topic_id = got.schedule.progress.topic_id
+            call.check_topic(await self._directory.name_of(topic_id))
         return got.schedule
+
+    async def _check(self, call: Call) -> None:
+        """Raise Refusal unless the caller may do this with the schedule."""
+        if not call.access.allows(call.verb):
+            await self._find(call)
 
     async def _answer(
         self,
@@ -223,7 +235,9 @@ class ScheduleHandlers:
         extra: Headers | None = None,
     ) -> Answer:
         topic = await self._directory.name_of(schedule.progress.topic_id)
-        view = view_schedule(schedule, topic, call.answer_form)
+        view = view_schedule(schedule, topic, call.data_form)
+        if call.data_form is None:
+            view.data_withheld = True
         etag = ("ETag", f'"{view.version}"')
         return call.answer(status, view, [etag, *(extra or [])])
 

@@ -18,7 +18,9 @@ from typing import Literal, Protocol, TypeVar
 import structlog
 
 from halfpast_api.metadata import snapshot
+from halfpast_api.metadata.access_settings import KeySettings, NamespaceSettings
 from halfpast_api.metadata.clock import system_now_ms
+from halfpast_api.metadata.endpoint_settings import EndpointSettings
 from halfpast_api.metadata.entry import Changes
 from halfpast_api.metadata.errors import MetadataError, SnapshotUnusable
 from halfpast_api.metadata.settings import (
@@ -96,7 +98,10 @@ class MetadataCache:
         self._topics: dict[str, TopicSettings] = {}
         self._groups: dict[str, GroupSettings] = {}
         self._producer_groups: dict[str, ProducerGroupSettings] = {}
+        self._endpoints: dict[str, EndpointSettings] = {}
         self._limits: dict[str, dict[str, int]] = {}
+        self._keys: dict[str, KeySettings] = {}
+        self._namespaces: dict[str, NamespaceSettings] = {}
         self._version: int | None = None  # None: read everything
         self.revision = 0
         """Another number whenever any of the settings may have changed."""
@@ -143,10 +148,26 @@ class MetadataCache:
         """Whether somebody has given the producer group settings."""
         return name in self._producer_groups
 
+    def endpoints(self) -> Mapping[str, EndpointSettings]:
+        """All endpoints, by name."""
+        return self._endpoints
+
     def limit(self, scope: str, name: str) -> int | None:
         """The quota, None if there is none."""
         of_scope = self._limits.get(scope)
         return None if of_scope is None else of_scope.get(name)
+
+    def key_settings(self, key_id: str) -> KeySettings | None:
+        """The API key, also if it is revoked; None if there is none."""
+        return self._keys.get(key_id)
+
+    def has_keys(self) -> bool:
+        """Whether a key was ever made."""
+        return bool(self._keys)
+
+    def namespaces(self) -> Mapping[str, NamespaceSettings]:
+        """All namespaces but the default one, by name."""
+        return self._namespaces
 
     @property
     def status(self) -> CacheStatus:
@@ -180,10 +201,14 @@ class MetadataCache:
     def _apply(self, changes: Changes) -> None:
         if changes.is_full:
             self._topics, self._groups = {}, {}
-            self._producer_groups, self._limits = {}, {}
+            self._producer_groups, self._endpoints, self._limits = {}, {}, {}
+            self._keys, self._namespaces = {}, {}
         _merge(self._topics, changes.topics)
         _merge(self._groups, changes.groups)
         _merge(self._producer_groups, changes.producer_groups)
+        _merge(self._endpoints, changes.endpoints)
+        _merge(self._keys, changes.keys)
+        _merge(self._namespaces, changes.namespaces)
         for (scope, name), value in changes.limits.items():
             _merge(self._limits.setdefault(scope, {}), {name: value})
         self._is_unsaved = self._is_unsaved or bool(changes)
@@ -227,6 +252,8 @@ class MetadataCache:
             return
         self._topics, self._groups = found.topics, found.groups
         self._producer_groups, self._limits = found.producer_groups, found.limits
+        self._endpoints = found.endpoints
+        self._keys, self._namespaces = found.keys, found.namespaces
         self.revision += 1
         self._refreshed_at_ms = found.read_at_ms
         self._status = CacheStatus(
@@ -250,6 +277,9 @@ class MetadataCache:
             topics=dict(self._topics),
             groups=dict(self._groups),
             producer_groups=dict(self._producer_groups),
+            endpoints=dict(self._endpoints),
+            keys=dict(self._keys),
+            namespaces=dict(self._namespaces),
             limits={scope: dict(limits) for scope, limits in self._limits.items()},
         )
         try:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from halfpast_api.metadata.access_settings import KeySettings, NamespaceSettings
+from halfpast_api.metadata.endpoint_settings import EndpointSettings
 from halfpast_api.metadata.settings import (
     AnySettings,
     GroupSettings,
@@ -78,10 +80,22 @@ class Changes:
     producer_groups: Mapping[str, ProducerGroupSettings | None] = field(
         default_factory=dict[str, ProducerGroupSettings | None]
     )
+    endpoints: Mapping[str, EndpointSettings | None] = field(
+        default_factory=dict[str, EndpointSettings | None]
+    )
     limits: Mapping[tuple[str, str], int | None] = field(
         default_factory=dict[tuple[str, str], int | None]
     )
+    keys: Mapping[str, KeySettings | None] = field(
+        default_factory=dict[str, KeySettings | None]
+    )
+    namespaces: Mapping[str, NamespaceSettings | None] = field(
+        default_factory=dict[str, NamespaceSettings | None]
+    )
 
     def __bool__(self) -> bool:
-        changed = self.topics or self.groups or self.producer_groups or self.limits
-        return self.is_full or bool(changed)
+        changed = (
+            *(self.topics, self.groups, self.producer_groups, self.endpoints),
+            *(self.limits, self.keys, self.namespaces),
+        )
+        return self.is_full or any(map(bool, changed))

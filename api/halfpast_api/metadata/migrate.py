@@ -15,29 +15,17 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import URL, Connection, Engine, exc
+from sqlalchemy import URL, Connection, Engine
 
 from halfpast_api.metadata.database import (
     is_sqlite,
     migration_engine,
     parse_url,
-    reason_of,
-    show,
     unavailable,
     use_wal,
 )
-from halfpast_api.metadata.errors import (
-    MetadataUnavailable,
-    MigrationFailed,
-    MigrationsMissing,
-    NewerSchema,
-)
-from halfpast_api.metadata.schema import REVISION_TABLE
+from halfpast_api.metadata.errors import MetadataUnavailable, MigrationsMissing
+from halfpast_api.metadata.revisions import read_revisions, revision_of
 
 LOCK_KEY = 7_308_604_828_165_337_956  # any number will do if nobody else has it
 
@@ -60,7 +48,7 @@ def migrate(
     engine = migration_engine(where)
     try:
         with _ALEMBIC, _connected(engine, where, lock_wait_s) as connection:
-            return _upgrade(connection, where, folder)
+            return _bring_up(connection, where, folder)
     finally:
         engine.dispose()
 
@@ -75,37 +63,13 @@ def scripts_folder() -> Path:
     raise MigrationsMissing(tuple(map(str, places)))
 
 
-def alembic_config(connection: Connection, scripts: Path) -> Config:
-    """Alembic on `connection`, in its open transaction, printing nothing."""
-    config = Config(stdout=io.StringIO(), output_buffer=io.StringIO())
-    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    return config
+def _bring_up(connection: Connection, url: URL, scripts: Path) -> str:
+    newest = read_revisions(scripts).newest
+    if newest and revision_of(connection) == newest:
+        return newest
+    from halfpast_api.metadata.upgrade import upgrade  # alembic: see `revisions.py`
 
-
-def _upgrade(connection: Connection, url: URL, scripts: Path) -> str:
-    config = alembic_config(connection, scripts)
-    head = _known_head(connection, url, ScriptDirectory.from_config(config))
-    try:
-        command.upgrade(config, "head")
-    except (exc.SQLAlchemyError, CommandError) as error:
-        if isinstance(error, exc.DBAPIError) and error.connection_invalidated:
-            raise MetadataUnavailable(reason_of(error)) from error
-        raise MigrationFailed(show(url), reason_of(error)) from error
-    return head
-
-
-def _known_head(connection: Connection, url: URL, scripts: ScriptDirectory) -> str:
-    """The newest revision we have; NewerSchema if the database has another one."""
-    head = scripts.get_current_head()
-    assert head is not None, "no revision in migrations/versions"
-    known = {script.revision for script in scripts.walk_revisions()}
-    options = {"version_table": REVISION_TABLE}
-    context = MigrationContext.configure(connection, opts=options)
-    for revision in context.get_current_heads():
-        if revision not in known:
-            raise NewerSchema(show(url), revision, head)
-    return head
+    return upgrade(connection, url, scripts)
 
 
 @contextmanager

@@ -11,7 +11,9 @@ from typing import Generic
 from sqlalchemy import ColumnElement, Connection, Table, and_, select, tuple_, update
 from sqlalchemy.engine import RowMapping
 
-from halfpast_api.metadata import schema
+from halfpast_api.metadata import access_schema, schema
+from halfpast_api.metadata.access_settings import KeySettings, NamespaceSettings
+from halfpast_api.metadata.endpoint_settings import EndpointSettings
 from halfpast_api.metadata.entry import (
     Changes,
     Entry,
@@ -57,7 +59,27 @@ PRODUCER_GROUP = Kind(
     settings=ProducerGroupSettings,
     at_delete={"check_secrets": ()},
 )
+ENDPOINT = Kind(
+    label="endpoint",
+    table=schema.endpoints,
+    key=("name",),
+    settings=EndpointSettings,
+    at_delete={"secrets": ()},
+)
 LIMIT = Kind(label="limit", table=schema.limits, key=("scope", "name"), settings=Limit)
+KEY = Kind(
+    label="key",
+    table=access_schema.keys,
+    key=("id",),
+    settings=KeySettings,
+    at_delete={"secrets": ()},
+)
+NAMESPACE = Kind(
+    label="namespace",
+    table=access_schema.namespaces,
+    key=("name",),
+    settings=NamespaceSettings,
+)
 
 
 def read(connection: Connection, kind: Kind[S], key: Key) -> Entry[S] | None:
@@ -162,10 +184,13 @@ def changes(connection: Connection, since: int | None) -> Changes:
         producer_groups={
             key[0]: it for key, it in _changed(connection, PRODUCER_GROUP, since)
         },
+        endpoints={key[0]: it for key, it in _changed(connection, ENDPOINT, since)},
         limits={
             (key[0], key[1]): None if it is None else it.value
             for key, it in _changed(connection, LIMIT, since)
         },
+        keys={key[0]: it for key, it in _changed(connection, KEY, since)},
+        namespaces={key[0]: it for key, it in _changed(connection, NAMESPACE, since)},
     )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Double,
     Integer,
     MetaData,
     String,
@@ -34,7 +35,8 @@ metadata = MetaData(
 )
 
 
-def _name(length: int) -> TypeEngine[str]:
+def name_type(length: int) -> TypeEngine[str]:
+    """Text that sorts by code point."""
     return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
@@ -55,7 +57,7 @@ class Words(TypeDecorator[tuple[str, ...]]):
         return None if value is None else tuple(value.split())
 
 
-def _record() -> tuple[Column[int], ...]:
+def record() -> tuple[Column[int], ...]:
     """What every administered row carries, in ms where it is a time."""
     return (
         Column("version", BigInteger, nullable=False, index=True),
@@ -78,13 +80,13 @@ changes = Table(
 topics = Table(
     f"{PREFIX}topics",
     metadata,
-    Column("name", _name(127), primary_key=True),
+    Column("name", name_type(127), primary_key=True),
     Column("queues", Integer, nullable=False),
     Column("max_delay_ms", BigInteger, nullable=False),
     Column("max_body_bytes", Integer, nullable=False),
     Column("flush", String(16), nullable=False),
     Column("description", Text, nullable=False),
-    *_record(),
+    *record(),
     Column("paused", Boolean, nullable=False, server_default=false()),
     Column("accepting", Boolean, nullable=False, server_default=true()),
     Column("release_rate_per_s", Integer, nullable=False, server_default="0"),
@@ -94,18 +96,18 @@ topics = Table(
 groups = Table(
     f"{PREFIX}groups",
     metadata,
-    Column("name", _name(127), primary_key=True),
+    Column("name", name_type(127), primary_key=True),
     Column("max_attempts", Integer, nullable=False),
     Column("backoff_initial_ms", BigInteger, nullable=False),
     Column("backoff_max_ms", BigInteger, nullable=False),
     Column("invisible_ms", BigInteger, nullable=False),
-    *_record(),
+    *record(),
 )
 
 producer_groups = Table(
     f"{PREFIX}producer_groups",
     metadata,
-    Column("name", _name(127), primary_key=True),
+    Column("name", name_type(127), primary_key=True),
     Column("check_url", Text, nullable=False),
     Column("check_secrets", Words, nullable=False),
     Column("check_after_ms", BigInteger, nullable=False),
@@ -114,14 +116,37 @@ producer_groups = Table(
     Column("check_timeout_ms", Integer, nullable=False),
     Column("check_concurrency_max", Integer, nullable=False),
     Column("description", Text, nullable=False),
-    *_record(),
+    *record(),
+)
+
+endpoints = Table(
+    f"{PREFIX}endpoints",
+    metadata,
+    Column("name", name_type(127), primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("topics", Words, nullable=False),
+    Column("filter", Text, nullable=False),
+    Column("mode", String(32), nullable=False),
+    Column("ordering", String(16), nullable=False),
+    Column("secrets", Words, nullable=False),
+    Column("rate_per_s", Double, nullable=False),
+    Column("concurrency", Integer, nullable=False),
+    Column("timeout_ms", Integer, nullable=False),
+    Column("max_attempts", Integer, nullable=False),
+    Column("retry_initial_ms", BigInteger, nullable=False),
+    Column("retry_max_ms", BigInteger, nullable=False),
+    Column("start", String(16), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    *record(),
 )
 
 limits = Table(
     f"{PREFIX}limits",
     metadata,
-    Column("scope", _name(255), primary_key=True),
-    Column("name", _name(127), primary_key=True),
+    Column("scope", name_type(255), primary_key=True),
+    Column("name", name_type(127), primary_key=True),
     Column("value", BigInteger, nullable=False),
-    *_record(),
+    *record(),
 )

@@ -8,7 +8,14 @@ allows must not stop this one from reading the rest.
 from dataclasses import dataclass, field
 from typing import Literal
 
+from halfpast_api.metadata.access_settings import (
+    KeySettings,
+    NamespaceSettings,
+    check_access,
+)
+from halfpast_api.metadata.endpoint_settings import EndpointSettings, check_endpoint
 from halfpast_api.metadata.errors import InvalidSettings
+from halfpast_api.metadata.settings_rules import in_range, one_of, text, word
 from halfpast_core_store.record import BODY_SIZE_MAX
 from halfpast_txn.policy import CheckPolicy
 
@@ -106,75 +113,60 @@ class Limit:
     value: int
 
 
-AnySettings = TopicSettings | GroupSettings | ProducerGroupSettings | Limit
+AnySettings = (
+    TopicSettings
+    | GroupSettings
+    | ProducerGroupSettings
+    | EndpointSettings
+    | Limit
+    | KeySettings
+    | NamespaceSettings
+)
 
 
 def check(settings: AnySettings) -> None:
     """Raise InvalidSettings for the first value that is not allowed."""
     match settings:
+        case KeySettings() | NamespaceSettings():
+            check_access(settings)
         case TopicSettings():
-            _in_range("queues", settings.queues, 1, QUEUES_MAX)
-            _in_range("max_delay_ms", settings.max_delay_ms, 0, DELAY_MS_MAX)
-            _in_range("max_body_bytes", settings.max_body_bytes, 1, BODY_SIZE_MAX)
-            _one_of("flush", settings.flush, ("sync", "async"))
-            _text("description", settings.description, DESCRIPTION_CHARS_MAX)
+            in_range("queues", settings.queues, 1, QUEUES_MAX)
+            in_range("max_delay_ms", settings.max_delay_ms, 0, DELAY_MS_MAX)
+            in_range("max_body_bytes", settings.max_body_bytes, 1, BODY_SIZE_MAX)
+            one_of("flush", settings.flush, ("sync", "async"))
+            text("description", settings.description, DESCRIPTION_CHARS_MAX)
             rate_per_s = settings.release_rate_per_s
-            _in_range("release_rate_per_s", rate_per_s, 0, RELEASE_RATE_MAX)
-            _in_range("max_pending", settings.max_pending, 0, PENDING_MAX)
+            in_range("release_rate_per_s", rate_per_s, 0, RELEASE_RATE_MAX)
+            in_range("max_pending", settings.max_pending, 0, PENDING_MAX)
         case GroupSettings():
             first_ms = settings.backoff_initial_ms
-            _in_range("max_attempts", settings.max_attempts, 1, ATTEMPTS_MAX)
-            _in_range("backoff_initial_ms", first_ms, 0, BACKOFF_MS_MAX)
+            in_range("max_attempts", settings.max_attempts, 1, ATTEMPTS_MAX)
+            in_range("backoff_initial_ms", first_ms, 0, BACKOFF_MS_MAX)
             last_ms = settings.backoff_max_ms
-            _in_range("backoff_max_ms", last_ms, first_ms, BACKOFF_MS_MAX)
+            in_range("backoff_max_ms", last_ms, first_ms, BACKOFF_MS_MAX)
             hidden_ms = settings.invisible_ms
-            _in_range("invisible_ms", hidden_ms, INVISIBLE_MS_MIN, INVISIBLE_MS_MAX)
+            in_range("invisible_ms", hidden_ms, INVISIBLE_MS_MIN, INVISIBLE_MS_MAX)
         case ProducerGroupSettings():
             _check_producer_group(settings)
+        case EndpointSettings():
+            check_endpoint(settings)
         case Limit():
-            _in_range("value", settings.value, 0, LIMIT_VALUE_MAX)
+            in_range("value", settings.value, 0, LIMIT_VALUE_MAX)
 
 
 def _check_producer_group(settings: ProducerGroupSettings) -> None:
     """Numbers and sizes. What a URL or a secret must look like, the API knows."""
-    _text("check_url", settings.check_url, CHECK_URL_CHARS_MAX)
+    text("check_url", settings.check_url, CHECK_URL_CHARS_MAX)
     if len(settings.check_secrets) > CHECK_SECRETS_MAX:
         raise InvalidSettings("check_secrets", f"must be at most {CHECK_SECRETS_MAX}")
     for secret in settings.check_secrets:
-        _word("check_secrets", secret, CHECK_SECRET_CHARS_MAX)
-    _in_range("check_after_ms", settings.check_after_ms, 0, CHECK_AFTER_MS_MAX)
+        word("check_secrets", secret, CHECK_SECRET_CHARS_MAX)
+    in_range("check_after_ms", settings.check_after_ms, 0, CHECK_AFTER_MS_MAX)
     low_ms, high_ms = CHECK_INTERVAL_MS_MIN, CHECK_INTERVAL_MS_MAX
-    _in_range("check_interval_ms", settings.check_interval_ms, low_ms, high_ms)
-    _in_range("check_max", settings.check_max, 1, CHECKS_MAX)
+    in_range("check_interval_ms", settings.check_interval_ms, low_ms, high_ms)
+    in_range("check_max", settings.check_max, 1, CHECKS_MAX)
     low_ms, high_ms = CHECK_TIMEOUT_MS_MIN, CHECK_TIMEOUT_MS_MAX
-    _in_range("check_timeout_ms", settings.check_timeout_ms, low_ms, high_ms)
+    in_range("check_timeout_ms", settings.check_timeout_ms, low_ms, high_ms)
     at_once = settings.check_concurrency_max
-    _in_range("check_concurrency_max", at_once, 1, CHECK_CONCURRENCY_MAX)
-    _text("description", settings.description, DESCRIPTION_CHARS_MAX)
-
-
-def _in_range(field: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise InvalidSettings(field, f"must be {low} to {high}, and is {value}")
-
-
-def _one_of(field: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidSettings(field, f"must be {' or '.join(allowed)}")
-
-
-def _text(field: str, value: str, chars_max: int) -> None:
-    """No NUL and no lone surrogate: databases refuse both, in different ways."""
-    if len(value) > chars_max:
-        detail = f"must have at most {chars_max} characters, and has {len(value)}"
-        raise InvalidSettings(field, detail)
-    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
-        raise InvalidSettings(field, "must be text without NUL or surrogates")
-
-
-def _word(field: str, value: str, chars_max: int) -> None:
-    """What may stand in a list of words. It is not shown: it may be a secret."""
-    is_word = value.isascii() and value.isprintable() and " " not in value
-    if not is_word or not 0 < len(value) <= chars_max:
-        detail = f"must each be 1 to {chars_max} visible ASCII characters"
-        raise InvalidSettings(field, detail)
+    in_range("check_concurrency_max", at_once, 1, CHECK_CONCURRENCY_MAX)
+    text("description", settings.description, DESCRIPTION_CHARS_MAX)

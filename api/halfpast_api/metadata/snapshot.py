@@ -5,12 +5,14 @@ One JSON object, replaced as a whole (written beside, synced, renamed):
     {"format_version": 1, "source": "sqlite:///…", "version": 12,
      "read_at_ms": 1767225600000, "topics": {"orders": {"queues": 4, …}},
      "groups": {…}, "producer_groups": {"shop": {"check_url": "https://…", …}},
+     "endpoints": {"crm": {"url": "https://…", …}},
+     "keys": {"k3x9q2mv": {…}}, "namespaces": {"acme": {…}},
      "limits": {"topic:orders": {"publish_per_s": 100}}}
 
-It holds the secrets of producer groups, so only its owner may read it. `source` is
-the database that it came from: with another database configured the file is not used.
-Fields that are missing have their defaults and unknown ones are skipped, so that
-releases can read each other's.
+It holds the secrets of producer groups and endpoints, so only its owner may read it.
+`source` is the database that it came from: with another database configured the file is
+not used. Fields that are missing have their defaults and unknown ones are skipped, so
+that releases can read each other's.
 """
 
 import os
@@ -18,6 +20,8 @@ from pathlib import Path
 
 import msgspec
 
+from halfpast_api.metadata.access_settings import KeySettings, NamespaceSettings
+from halfpast_api.metadata.endpoint_settings import EndpointSettings
 from halfpast_api.metadata.errors import SnapshotUnusable
 from halfpast_api.metadata.settings import (
     GroupSettings,
@@ -40,6 +44,9 @@ class Snapshot(msgspec.Struct, kw_only=True):
     topics: dict[str, TopicSettings]
     groups: dict[str, GroupSettings]
     producer_groups: dict[str, ProducerGroupSettings] = {}
+    endpoints: dict[str, EndpointSettings] = {}
+    keys: dict[str, KeySettings] = {}
+    namespaces: dict[str, NamespaceSettings] = {}
     limits: dict[str, dict[str, int]]
 
 

@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection
 from halfpast_api.metadata import rows
 from halfpast_api.metadata.clock import system_now_ms
 from halfpast_api.metadata.database import Database, parse_url, source_of
+from halfpast_api.metadata.endpoint_settings import EndpointSettings
 from halfpast_api.metadata.entry import (
     Changes,
     Entry,
@@ -31,7 +32,14 @@ from halfpast_api.metadata.errors import (
     NewerSchema,
 )
 from halfpast_api.metadata.migrate import migrate
-from halfpast_api.metadata.rows import GROUP, LIMIT, PRODUCER_GROUP, TOPIC, Kind
+from halfpast_api.metadata.rows import (
+    ENDPOINT,
+    GROUP,
+    LIMIT,
+    PRODUCER_GROUP,
+    TOPIC,
+    Kind,
+)
 from halfpast_api.metadata.settings import (
     GroupSettings,
     Limit,
@@ -129,6 +137,24 @@ class MetadataStore:
         """Have `watcher` called, in the event loop, after each write of ours."""
         self._watchers.append(watcher)
 
+    def beside(self, config: StoreConfig) -> "MetadataStore":
+        """The same database on a connection and a thread of its own, for calls that
+        take long. Whoever asks for it closes it."""
+        return MetadataStore(self._url, config, self._now_ms)
+
+    async def read(self, work: Callable[[Connection], R]) -> R:
+        """What `work` finds, in one transaction that changes nothing."""
+        return await self._read(work)
+
+    async def write(self, work: Callable[[Connection], R]) -> R:
+        """What `work` gives, in one transaction that may change tables which have no
+        versions; never settings."""
+        return await self._write(work)
+
+    def tell(self, changes: Changes) -> None:
+        """Have the watchers hear of settings that `write` has written."""
+        self._tell(changes)
+
     async def changes(self, since: int | None = None) -> Changes:
         """What changed after the version `since`; everything if that is None."""
         return await self._read(lambda connection: rows.changes(connection, since))
@@ -203,6 +229,27 @@ class MetadataStore:
         if version is None:
             return False
         self._tell(Changes(version=version, producer_groups={name: None}))
+        return True
+
+    async def endpoint(self, name: str) -> Entry[EndpointSettings] | None:
+        return await self._entry(ENDPOINT, (name,))
+
+    async def endpoints(self, page: Page | None = None) -> Listing[EndpointSettings]:
+        return await self._page(ENDPOINT, page)
+
+    async def put_endpoint(
+        self, name: str, settings: EndpointSettings, *, expected: int | None = None
+    ) -> Written[EndpointSettings]:
+        written = await self._put(ENDPOINT, (name,), settings, expected)
+        self._tell(Changes(version=written.entry.version, endpoints={name: settings}))
+        return written
+
+    async def delete_endpoint(self, name: str, *, expected: int | None = None) -> bool:
+        """No more deliveries, its secrets erased. False if there was none."""
+        version = await self._delete(ENDPOINT, (name,), expected)
+        if version is None:
+            return False
+        self._tell(Changes(version=version, endpoints={name: None}))
         return True
 
     async def limit(self, scope: str, name: str) -> Entry[Limit] | None:

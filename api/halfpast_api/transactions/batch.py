@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from halfpast_api.access.namespaced_names import ALL_NAMES, Names
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
 from halfpast_api.config import BodyLimits, TransactionLimits
@@ -29,6 +30,7 @@ from halfpast_api.transactions.draft import (
     ProducerGroupSource,
     check_begin,
     encode_begin,
+    stored_group,
 )
 from halfpast_api.transactions.message_count import MessageCounter
 from halfpast_api.transactions.transaction_id import transaction_ids
@@ -85,7 +87,9 @@ class BeginBatchHandlers:
         source: Source,
         limits: TransactionLimits,
         bodies: BodyLimits,
+        names: Names = ALL_NAMES,
     ) -> None:
+        self._names = names
         self._broker = broker
         self._directory = directory
         self._groups = groups
@@ -109,7 +113,9 @@ class BeginBatchHandlers:
             for body, _ in batch.good.values()
             for message in body.messages
         }
-        topics, wrong = await self._directory.all_to_write(names)
+        refused = call.refused_topics(names)
+        topics, wrong = await self._directory.all_to_write(names - refused.keys())
+        wrong = {**wrong, **refused}
         encoded = self._encode(batch, topics, wrong, seed, call.form)
         extra: list[tuple[str, str]] = []
         if encoded.runs:
@@ -145,6 +151,7 @@ class BeginBatchHandlers:
                     Seed(transaction_id, seed.accepted_ns),
                     form,
                     self._limits,
+                    stored_group(good[0].producer_group, self._names),
                 )
             except Exception as error:
                 encoded.refusals[index] = error

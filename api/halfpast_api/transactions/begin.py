@@ -9,6 +9,7 @@ from itertools import islice
 
 import msgspec
 
+from halfpast_api.access.namespaced_names import ALL_NAMES, Names
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
 from halfpast_api.config import BodyLimits, TransactionLimits
@@ -28,6 +29,7 @@ from halfpast_api.transactions.draft import (
     check_count,
     encode_begin,
     encode_more,
+    stored_group,
 )
 from halfpast_api.transactions.message_count import MessageCounter
 from halfpast_api.transactions.transaction_id import parse_transaction_id
@@ -75,7 +77,9 @@ class BeginHandlers:
         source: Source,
         limits: TransactionLimits,
         bodies: BodyLimits,
+        names: Names = ALL_NAMES,
     ) -> None:
+        self._names = names
         self._broker = broker
         self._transactions = transactions
         self._directory = directory
@@ -93,8 +97,11 @@ class BeginHandlers:
         policy = check_begin(body, self._groups, self._limits)
         seed = self._source.seed()
         dedup = dedup_of(call, "transaction", seed)
-        topics, wrong = await self._topics(body.messages)
-        run = encode_begin(body, policy, topics, wrong, seed, call.form, self._limits)
+        topics, wrong = await self._topics(call, body.messages)
+        group = stored_group(body.producer_group, self._names)
+        run = encode_begin(
+            body, policy, topics, wrong, seed, call.form, self._limits, group
+        )
         appended = await self._broker.append(Append([run], dedup=dedup))
         extra: list[tuple[str, str]] = []
         if appended.replayed is not None:
@@ -127,7 +134,7 @@ class BeginHandlers:
                 f"{first_index} is negative; give how many messages were sent before",
             )
         check_count(len(body.messages), self._limits, first_index)
-        topics, wrong = await self._topics(body.messages)
+        topics, wrong = await self._topics(call, body.messages)
         seed = Seed(transaction_id, self._source.now_ns())
         halves = encode_more(
             body.messages, first_index, topics, wrong, seed, call.form, self._limits
@@ -138,9 +145,12 @@ class BeginHandlers:
         return call.answer(200, view)
 
     async def _topics(
-        self, messages: list[BatchEventBody]
+        self, call: Call, messages: list[BatchEventBody]
     ) -> tuple[Mapping[str, Topic], Mapping[str, Exception]]:
-        return await self._directory.all_to_write({it.topic for it in messages})
+        names = {it.topic for it in messages}
+        refused = call.refused_topics(names)
+        topics, wrong = await self._directory.all_to_write(names - refused.keys())
+        return topics, {**wrong, **refused}
 
 
 def _message_views(

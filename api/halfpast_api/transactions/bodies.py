@@ -13,6 +13,7 @@ _BY_CHARS_MAX: Final = 128
 OPERATOR: Final = "operator"
 
 StateWord = Literal["committed", "rolled_back"]
+CheckState = Literal["committed", "rolled_back", "unknown"]
 Reason = Annotated[str, Meta(max_length=_REASON_CHARS_MAX)]
 By = Annotated[str, Meta(min_length=1, max_length=_BY_CHARS_MAX)]
 
@@ -88,7 +89,7 @@ class AnswerBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
     """What a producer says of one transaction; `check` is the check-back's number."""
 
     id: str
-    state: Literal["committed", "rolled_back", "unknown"]
+    state: CheckState
     check: Annotated[int, Meta(ge=0, le=65_535)] = 0
 
 

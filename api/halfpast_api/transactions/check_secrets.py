@@ -11,6 +11,7 @@ from halfpast_api.problems import Refusal, refuse_field
 from halfpast_txn.signature import read_secret, secret_text
 
 NEW_SIZE: Final = 32
+_ADVICE: Final = "then a check_url keeps those it has, or gets a new one"
 
 
 def new_secret(random_bytes: Callable[[int], bytes]) -> str:
@@ -20,20 +21,22 @@ def new_secret(random_bytes: Callable[[int], bytes]) -> str:
     return secret_text(drawn)
 
 
-def check_secrets(secrets: Sequence[str]) -> None:
-    """Raise Refusal unless a producer group may have these secrets."""
+def check_secrets(
+    secrets: Sequence[str], field: str = "check_secrets", advice: str = _ADVICE
+) -> None:
+    """Raise Refusal unless a producer group, or an endpoint, may have these secrets."""
     if not 1 <= len(secrets) <= CHECK_SECRETS_MAX:
         raise refuse_field(
             "invalid_secret",
-            "/check_secrets",
+            f"/{field}",
             f"give 1 to {CHECK_SECRETS_MAX} secrets, the newest first, or leave the "
-            "field out: then a check_url keeps those it has, or gets a new one",
+            f"field out: {advice}",
         )
     for index, secret in enumerate(secrets):
         if wrong := _wrong_with(secret):
-            raise _refuse(index, wrong)
+            raise _refuse(field, index, wrong)
         if secret in secrets[:index]:
-            raise _refuse(index, "it is given twice; give it once")
+            raise _refuse(field, index, "it is given twice; give it once")
 
 
 def _wrong_with(secret: str) -> str:
@@ -47,5 +50,5 @@ def _wrong_with(secret: str) -> str:
     return ""
 
 
-def _refuse(index: int, detail: str) -> Refusal:
-    return refuse_field("invalid_secret", f"/check_secrets/{index}", detail)
+def _refuse(field: str, index: int, detail: str) -> Refusal:
+    return refuse_field("invalid_secret", f"/{field}/{index}", detail)

@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from halfpast_api.access.namespaced_names import Names
 from halfpast_api.config import TransactionLimits
 from halfpast_api.encoding import Seed
 from halfpast_api.event_body import BatchEventBody
@@ -63,6 +64,18 @@ def check_begin(
     return _policy(body, groups)
 
 
+def stored_group(name: str, names: Names) -> str:
+    """The producer group's name in the store. Raises Refusal for another's."""
+    stored = names.inside(name)
+    if stored is None:
+        raise refuse_field(
+            "unknown_producer_group",
+            "/producer_group",
+            f"there is no producer group {name!r}",
+        )
+    return stored
+
+
 def check_count(count: int, limits: TransactionLimits, first_index: int = 0) -> None:
     """Raise Refusal for no messages, or more than a transaction may hold."""
     if count == 0:
@@ -89,14 +102,18 @@ def encode_begin(
     seed: Seed,
     form: Format,
     limits: TransactionLimits,
+    stored_group: str = "",
 ) -> Run:
-    """The records of a transaction whose id is `seed.base_id`. Raises Refusal."""
+    """The records of a transaction whose id is `seed.base_id`. Raises Refusal.
+
+    `stored_group`: the producer group's name in the store, if that is another one.
+    """
     rows = map(_astuple, body.messages)
     halves = encode_halves(rows, topics, wrong_topics, seed, form)
     check_size(halves, limits)
     return begin_run(
         seed.base_id,
-        body.producer_group,
+        stored_group or body.producer_group,
         policy,
         seed.accepted_ns // NS_PER_MS,
         halves,

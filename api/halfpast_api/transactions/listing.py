@@ -59,9 +59,13 @@ class ListingHandlers:
         if transaction is None:
             raise UnknownTransaction(id_text(transaction_id))
         view = view_transaction(transaction, self._now_ms())
-        if transaction.messages:
+        if not transaction.messages:
+            call.check_topic(None)  # its topics are not known any more
+        else:
             ids = {it.topic_id for it in transaction.messages}
             names = await self._directory.names_of(ids)
+            for topic in {names.get(it) for it in ids}:
+                call.check_topic(topic)
             view.messages = view_messages(transaction.messages, names)
         return call.answer(200, view)
 

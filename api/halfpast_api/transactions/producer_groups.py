@@ -13,7 +13,7 @@ from halfpast_api.answer import Answer
 from halfpast_api.call import Call
 from halfpast_api.metadata.entry import Entry, Page
 from halfpast_api.metadata.settings import ProducerGroupSettings
-from halfpast_api.metadata.store import MetadataStore
+from halfpast_api.metadata.settings_store import SettingsStore
 from halfpast_api.names import check_producer_group
 from halfpast_api.page_token import parse_name_token, render_token
 from halfpast_api.problems import Refusal
@@ -77,7 +77,7 @@ class ProducerGroupHandlers:
 
     def __init__(
         self,
-        metadata: MetadataStore,
+        metadata: SettingsStore,
         allow_list: AllowList,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:

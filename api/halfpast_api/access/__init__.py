@@ -1,0 +1,1 @@
+"""Who may do what: keys, users, sessions, namespaces, and who did it."""

@@ -1,0 +1,1 @@
+"""What the commands `halfpast audit …` do, with the package `halfpast_spark`."""

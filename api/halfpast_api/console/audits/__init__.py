@@ -1,0 +1,1 @@
+"""What the Spark audits have found, as pages and as a report to keep."""

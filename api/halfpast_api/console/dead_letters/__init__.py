@@ -1,0 +1,1 @@
+"""Dead letters in the console."""

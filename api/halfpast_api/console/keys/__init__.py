@@ -1,0 +1,1 @@
+"""Keys, namespaces and the trail in the console: who may come in, who was here."""

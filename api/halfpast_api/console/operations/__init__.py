@@ -1,0 +1,1 @@
+"""Changes of many events in the console."""

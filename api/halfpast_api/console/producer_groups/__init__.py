@@ -1,0 +1,1 @@
+"""Producer groups in the console."""

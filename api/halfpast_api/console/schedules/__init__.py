@@ -1,0 +1,1 @@
+"""Recurring schedules in the console."""

@@ -1,0 +1,1 @@
+"""Transactions in the console, those in doubt first."""

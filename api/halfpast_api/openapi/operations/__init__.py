@@ -1,0 +1,1 @@
+"""What each call does, one module for each group of calls."""

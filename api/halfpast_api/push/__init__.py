@@ -1,0 +1,1 @@
+"""Push: messages are posted to endpoints (webhooks), signed, retried over hours."""
