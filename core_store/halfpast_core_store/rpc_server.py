@@ -18,7 +18,7 @@ import msgspec
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from halfpast_core_store.errors import Overloaded
+from halfpast_core_store.errors import IndexFailed, Overloaded
 from halfpast_core_store.real_listener import Listener, listen
 from halfpast_core_store.rpc import (
     CANCEL,
@@ -33,6 +33,7 @@ from halfpast_core_store.rpc import (
 )
 from halfpast_core_store.rpc_address import TcpAddress, UnixAddress, parse_address
 from halfpast_core_store.rpc_errors import (
+    ConnectionLost,
     ErrorRegistry,
     FrameTooLarge,
     RemoteFailure,
@@ -277,6 +278,9 @@ class _ServerConnection(FrameProtocol):
             if not self._server.stopping:
                 error: Exception = RemoteFailure(method.name, "cancelled")
                 self._send_error(call_id, method.number, error)
+        except IndexFailed as failure:  # the process is about to end, and says why
+            lost = ConnectionLost(self._server.service, str(failure))
+            self._send_error(call_id, method.number, lost)
         except Exception as failure:
             error = failure
             if self._errors.to_wire(failure) is None:

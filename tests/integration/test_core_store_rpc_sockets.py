@@ -15,7 +15,12 @@ import pytest
 import structlog
 import uvloop
 
-from halfpast_core_store.errors import CoreError, OffsetOutOfRange, Overloaded
+from halfpast_core_store.errors import (
+    CoreError,
+    IndexFailed,
+    OffsetOutOfRange,
+    Overloaded,
+)
 from halfpast_core_store.rpc import Method
 from halfpast_core_store.rpc_client import RpcClient, RpcClientConfig
 from halfpast_core_store.rpc_errors import (
@@ -99,6 +104,7 @@ class Laboratory:
             "wordy": CoreError("x" * 1000),
             "garbled": ValueError("\ud800"),
             "speechless": Speechless(),
+            "ending": IndexFailed("data/index", "pread"),
         }
         if request.text == "cancel":
             raise asyncio.CancelledError
@@ -314,6 +320,19 @@ def test_unknown_errors_are_told_and_logged_at_the_server(
         assert [entry["event"] for entry in logged] == ["call failed"]  # not thrice
         assert logged[0]["method"] == "fail"
         assert isinstance(logged[0]["exc_info"], Exception)
+
+    run(main())
+
+
+def test_a_service_that_is_about_to_end_leaves_the_outcome_open(
+    run: Run, address: str
+) -> None:
+    async def main() -> None:
+        with structlog.testing.capture_logs() as logged:
+            async with Lab(address).pair() as client:
+                with pytest.raises(ConnectionLost, match="has failed and must reopen"):
+                    await fail(client, "ending")
+        assert logged == []  # the end itself is told, once
 
     run(main())
 

@@ -19,12 +19,18 @@ HERE = Path(__file__).parent
 SEED = 20261120
 REQUESTS_PER_OPERATION = 4
 
+# Python 3.11 may meet this when Hypothesis reads source text deep in a recursion
+# (python/cpython#106905). It says nothing about the server; another seed avoids it.
+GENERATOR_DEFECT = "AST constructor recursion depth mismatch"
+
 
 def test_the_server_does_what_the_description_says(tmp_path: Path) -> None:
     server = Suite("dev", tmp_path / "data", "--port", "0")
     try:
         server.wait_ready()
-        done = run(server.address, tmp_path)
+        done = run(server.address, tmp_path, SEED)
+        if GENERATOR_DEFECT in done.stdout:
+            done = run(server.address, tmp_path, SEED + 1)
     finally:
         server.stop()
     assert done.returncode == 0, done.stdout + done.stderr
@@ -36,12 +42,12 @@ def test_the_server_does_what_the_description_says(tmp_path: Path) -> None:
     assert int(count[1].replace(",", "")) > 2000
 
 
-def run(address: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(address: str, folder: Path, seed: int) -> subprocess.CompletedProcess[str]:
     words = [
         *("--config-file", str(HERE / "schemathesis.toml")),
         *("run", f"{address}/openapi.json"),
         *("--phases", "examples,coverage,fuzzing"),
-        *("--seed", str(SEED), "--max-examples", str(REQUESTS_PER_OPERATION)),
+        *("--seed", str(seed), "--max-examples", str(REQUESTS_PER_OPERATION)),
         *("--workers", "2", "--continue-on-failure", "--no-shrink"),
         *("--generation-database", "none"),
     ]
