@@ -82,8 +82,8 @@ def _started(
 
 def _quiet() -> dict[str, str]:
     """Errors alone are logged, unless somebody has configured Spark."""
-    path = str(Path(__file__).with_name("log4j2.properties"))
-    if "SPARK_CONF_DIR" in os.environ or any(map(str.isspace, path)):
+    path = Path(__file__).with_name("log4j2.properties")
+    if "SPARK_CONF_DIR" in os.environ or " " in str(path) or not path.is_file():
         return {}
     return {JAVA_OPTIONS: f"-Dlog4j2.configurationFile={path}"}
 
