@@ -15,7 +15,7 @@ TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
 HOOK = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-@pytest.mark.parametrize("secret", [KEY, TOKEN, HOOK])
+@pytest.mark.parametrize("secret", [KEY, TOKEN, HOOK], ids=["key", "token", "hook"])
 @pytest.mark.parametrize(
     "text", ["{}", "Authorization: Bearer {}", "a={} b", "'{}'", "({})"]
 )
