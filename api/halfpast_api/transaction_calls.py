@@ -4,16 +4,14 @@ Times stay the text that the server wrote, so that --json shows what it said.
 """
 
 from collections.abc import AsyncIterator, Mapping
-from types import TracebackType
-from typing import Self
 from uuid import uuid4
 
 import msgspec
 
-from halfpast import RetryPolicy
 from halfpast.request_body import json_body
-from halfpast.server_calls import ServerCalls, escaped
-from halfpast.transport import Answer, Repeat, Transport
+from halfpast.server_calls import escaped
+from halfpast.transport import Answer, Repeat
+from halfpast_api.open_calls import OpenCalls
 
 PATH = "/v1/transactions"
 
@@ -87,23 +85,8 @@ class _Page(msgspec.Struct):
     next_page_token: str | None = None
 
 
-class TransactionCalls(ServerCalls):
+class TransactionCalls(OpenCalls):
     """Calls of one server; used inside `async with`. Raises a `HalfpastError`."""
-
-    def __init__(self, base_url: str, policy: RetryPolicy) -> None:
-        super().__init__(Transport(base_url, policy))
-
-    async def __aenter__(self) -> Self:
-        await self._http.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._http.close()
 
     async def begin(
         self,

@@ -8,47 +8,14 @@ longer than the work. Tests hold both against each other.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from .count_columns import ON_TIME_COUNTS, TRANSACTION_COUNTS
 from .event_schema import COMMITTED, ROLLED_BACK
 from .result_tables import ALL_TOPICS
 from .sla import SlaRules
 
 TRANSACTIONS = "transactions"
 ON_TIME = "on_time"
-COUNTS = {
-    TRANSACTIONS: (
-        "half",
-        "committed",
-        "rolled_back",
-        "open",
-        "parked",
-        "difference",
-        "unbalanced",
-        "messages",
-        "missing",
-        "leaked",
-        "duplicated",
-        "checked_back",
-        "check_backs",
-        "second_phase_lost",
-        "slow_local",
-        "forced",
-    ),
-    ON_TIME: (
-        "scheduled",
-        "fired",
-        "cancelled",
-        "dead",
-        "pending",
-        "lost",
-        "rescheduled",
-        "early",
-        "duplicated",
-        "fired_anyway",
-        "unseen",
-        "judged",
-        "in_sla",
-    ),
-}
+COUNTS = {TRANSACTIONS: TRANSACTION_COUNTS, ON_TIME: ON_TIME_COUNTS}
 """What is counted, in the order in which an Entry has it."""
 
 

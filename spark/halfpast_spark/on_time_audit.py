@@ -13,6 +13,7 @@ queue, whatever else is said of it. Duplicates are found by id, never by count.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from .count_columns import ON_TIME_COUNTS
 from .counting import count_if, max_if, min_if, one_if, sum_of
 from .histogram import bucket_column
 from .result_tables import ALL_TOPICS
@@ -40,21 +41,6 @@ STATE_COLUMNS = (
     "is_hollow",  # a timer says that it fired, and there is no message
     "failures",
 )
-COUNT_COLUMNS = (
-    "scheduled",
-    "fired",
-    "cancelled",
-    "dead",
-    "pending",
-    "lost",
-    "rescheduled",
-    "early",
-    "duplicated",
-    "fired_anyway",
-    "unseen",
-    "judged",
-    "in_sla",
-)
 QUANTILE_COLUMNS = (
     "lateness_p50_ms",
     "lateness_p95_ms",
@@ -64,7 +50,7 @@ QUANTILE_COLUMNS = (
 WINDOW_COLUMNS = (
     "window_start_ms",
     "topic",
-    *COUNT_COLUMNS,
+    *ON_TIME_COUNTS,
     *QUANTILE_COLUMNS,
     "lateness_max_ms",
 )

@@ -11,6 +11,7 @@ durable); one whose beginning is not in the data, to the one that its id tells.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from .count_columns import TRANSACTION_COUNTS
 from .counting import count_if, max_if, min_if, one_if, sum_of
 from .event_schema import COMMITTED, ROLLED_BACK
 from .histogram import bucket_column
@@ -41,29 +42,11 @@ STATE_COLUMNS = (
 TOPIC_COLUMNS = (
     "transaction_id", "topic", "messages", "released", "missing", "duplicated",
 )  # fmt: skip
-COUNT_COLUMNS = (
-    "half",
-    "committed",
-    "rolled_back",
-    "open",
-    "parked",
-    "difference",
-    "unbalanced",
-    "messages",
-    "missing",
-    "leaked",
-    "duplicated",
-    "checked_back",
-    "check_backs",
-    "second_phase_lost",
-    "slow_local",
-    "forced",
-)
 WINDOW_COLUMNS = (
     "window_start_ms",
     "producer_group",
     "topic",
-    *COUNT_COLUMNS,
+    *TRANSACTION_COUNTS,
     "outcome_p50_ms",
     "outcome_p95_ms",
     "outcome_p99_ms",

@@ -9,7 +9,6 @@ PYTEST_DONT_REWRITE: tests import its names before it is a plugin.
 """
 
 import asyncio
-import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from tests.integration.api_server import real_services, serve
+from tests.integration.unavailable import unavailable
 
 from halfpast_api.config import ApiConfig
 from halfpast_loadtest.debian_packages import install
@@ -122,9 +122,4 @@ def _find() -> str | None:
 def _install() -> str:
     """Skip the test where there is none and none can be had; fail it in CI."""
     failure = install(PACKAGES, lambda: _find() is not None)
-    program = _find()
-    if program is not None:
-        return program
-    if os.environ.get("CI"):
-        pytest.fail(failure)
-    pytest.skip(failure)
+    return _find() or unavailable(failure)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.integration.java_runtime import missing_java
+from tests.integration.unavailable import unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,7 +62,5 @@ def need_spark() -> None:
     if not have_spark():
         pytest.skip("pyspark is not installed: see scripts/venv")
     if reason := missing_java():
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        unavailable(reason)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,38 +1,22 @@
 """Keys, namespaces and the trail over HTTP, as the command line needs them."""
 
 from collections.abc import AsyncIterator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
-from halfpast import RetryPolicy
-from halfpast.server_calls import ServerCalls, escaped
-from halfpast.transport import Answer, Repeat, Transport
+from halfpast.server_calls import escaped
+from halfpast.transport import Answer, Repeat
 from halfpast_api.access.key_bodies import KeyListView, KeyView, NewKeyView
 from halfpast_api.access.namespace_handlers import NamespaceListView, NamespaceView
 from halfpast_api.access.trail_handlers import TrailEntryView, TrailPageView, WhoView
+from halfpast_api.open_calls import OpenCalls
 
 _PAGE = "1000"
 
 
-class AccessCalls(ServerCalls):
+class AccessCalls(OpenCalls):
     """Calls of one server; used inside `async with`. Raises a `HalfpastError`."""
-
-    def __init__(self, base_url: str, policy: RetryPolicy) -> None:
-        super().__init__(Transport(base_url, policy))
-
-    async def __aenter__(self) -> Self:
-        await self._http.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._http.close()
 
     async def who(self) -> WhoView:
         """Who we are."""

@@ -5,37 +5,21 @@ Answers stay the JSON that the server wrote, so that --json shows what it said.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
-from halfpast import RetryPolicy
 from halfpast.request_body import json_body
-from halfpast.server_calls import ServerCalls, escaped
-from halfpast.transport import Answer, Repeat, Transport
+from halfpast.server_calls import escaped
+from halfpast.transport import Answer, Repeat
+from halfpast_api.open_calls import OpenCalls
 
 POLL_S = 0.1
 Json = dict[str, Any]
 
 
-class EndpointCalls(ServerCalls):
+class EndpointCalls(OpenCalls):
     """Calls of one server; used inside `async with`. Raises a `HalfpastError`."""
-
-    def __init__(self, base_url: str, policy: RetryPolicy) -> None:
-        super().__init__(Transport(base_url, policy))
-
-    async def __aenter__(self) -> Self:
-        await self._http.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._http.close()
 
     async def get(self, name: str) -> Json:
         """An endpoint, and how it stands."""

@@ -1,14 +1,12 @@
 """What an import asks of a server."""
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 import msgspec
 
-from halfpast import ApiProblem, RetryPolicy, UnexpectedAnswer
-from halfpast.server_calls import ServerCalls
-from halfpast.transport import Repeat, Transport
+from halfpast import ApiProblem, UnexpectedAnswer
+from halfpast.transport import Repeat
+from halfpast_api.open_calls import OpenCalls
 from halfpast_api.transfer.progress import Counts
 
 _POINTER = "/events/"
@@ -23,23 +21,8 @@ class _Results(msgspec.Struct):
     results: list[_Item]
 
 
-class ImportCalls(ServerCalls):
+class ImportCalls(OpenCalls):
     """Calls of one server; used inside `async with`. Raises a HalfpastError."""
-
-    def __init__(self, base_url: str, policy: RetryPolicy) -> None:
-        super().__init__(Transport(base_url, policy))
-
-    async def __aenter__(self) -> Self:
-        await self._http.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._http.close()
 
     async def knock(self) -> None:
         """Whether somebody is there. Raises ServerUnreachable soon if not."""

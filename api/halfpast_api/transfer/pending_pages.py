@@ -1,15 +1,13 @@
 """What waits to be delivered, page by page, with its data."""
 
 from collections.abc import AsyncIterator, Mapping
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 
-from halfpast import RetryPolicy
 from halfpast.request_body import MSGPACK
-from halfpast.server_calls import ServerCalls
-from halfpast.transport import Call, Repeat, Transport
+from halfpast.transport import Call, Repeat
+from halfpast_api.open_calls import OpenCalls
 
 _PATH: Final = "/v1/events"
 _PAGE_COUNT: Final = 1_000
@@ -33,23 +31,8 @@ class _Page(msgspec.Struct):
     next_page_token: str | None = None
 
 
-class PendingPages(ServerCalls):
+class PendingPages(OpenCalls):
     """Calls of one server; used inside `async with`. Raises a HalfpastError."""
-
-    def __init__(self, base_url: str, policy: RetryPolicy) -> None:
-        super().__init__(Transport(base_url, policy))
-
-    async def __aenter__(self) -> Self:
-        await self._http.open()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._http.close()
 
     async def knock(self) -> None:
         """Whether somebody is there. Raises ServerUnreachable soon if not."""

@@ -1,0 +1,35 @@
+"""What is counted in a window, in the order of the columns and of an entry's counts."""
+
+TRANSACTION_COUNTS = (
+    "half",
+    "committed",
+    "rolled_back",
+    "open",
+    "parked",
+    "difference",
+    "unbalanced",
+    "messages",
+    "missing",
+    "leaked",
+    "duplicated",
+    "checked_back",
+    "check_backs",
+    "second_phase_lost",
+    "slow_local",
+    "forced",
+)
+ON_TIME_COUNTS = (
+    "scheduled",
+    "fired",
+    "cancelled",
+    "dead",
+    "pending",
+    "lost",
+    "rescheduled",
+    "early",
+    "duplicated",
+    "fired_anyway",
+    "unseen",
+    "judged",
+    "in_sla",
+)
