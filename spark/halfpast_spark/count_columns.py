@@ -1,6 +1,6 @@
 """What is counted in a window, in the order of the columns and of an entry's counts."""
 
-TRANSACTION_COUNTS = (
+TRANSACTION_COUNTS: tuple[str, ...] = (
     "half",
     "committed",
     "rolled_back",
@@ -18,7 +18,7 @@ TRANSACTION_COUNTS = (
     "slow_local",
     "forced",
 )
-ON_TIME_COUNTS = (
+ON_TIME_COUNTS: tuple[str, ...] = (
     "scheduled",
     "fired",
     "cancelled",
