@@ -1,5 +1,6 @@
 """What every test shares: Hypothesis settings, marks by folder, the repository."""
 
+import signal
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,12 @@ FOLDERS_SKIPPED = {"build", "dist", "node_modules", "__pycache__"}
 # The machines that run these tests are shared: a slow example is no failure.
 settings.register_profile("halfpast", deadline=None, print_blob=True)
 settings.load_profile("halfpast")
+
+
+def pytest_configure() -> None:
+    """A shell that runs something in the background lets it ignore Ctrl-C, and so would
+    every program that a test starts, and interrupts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
