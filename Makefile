@@ -3,7 +3,7 @@
 #   make dev     Halfpast on 127.0.0.1:7080, data in ./.halfpast
 #   make test    the tests; the last line tells the count
 #   make docs    docs/ as pages in build/docs, with the reference from the code
-#   make check   format, lint, types and layers (scripts/check adds the tests)
+#   make check   format, lint, types, layers and bandit (scripts/check adds the tests)
 #   make venv    only the environment
 #   make audit-zip   build/halfpast-audit.zip, for spark-submit
 #   make clean   removes the environment and all caches, keeps ./.halfpast

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
+ID_SIZE_MAX = 24
 FOLDERS_SKIPPED = {"build", "dist", "node_modules", "__pycache__"}
 
 # The machines that run these tests are shared: a slow example is no failure.
@@ -19,6 +20,15 @@ def pytest_configure() -> None:
     """A shell that runs something in the background lets it ignore Ctrl-C, and so would
     every program that a test starts, and interrupts."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Long values are named after their parameter and counted. They make no good name,
+    and some differ in each process (a key, a time within packed data), while workers
+    that share the tests must call each the same."""
+    is_long = isinstance(val, str) and len(val) > ID_SIZE_MAX
+    is_data = isinstance(val, bytes) and len(val) > ID_SIZE_MAX // 4
+    return argname if is_long or is_data else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -59,6 +59,10 @@ class Answer(web.StreamResponse):
         """One of the headers that its handler has given; empty without it."""
         return next((value for found, value in self._extra if found == name), "")
 
+    def add(self, headers: Headers) -> None:
+        """A few headers more."""
+        self._extra = (*self._extra, *headers)
+
     goes_on: ClassVar[bool] = False
     """Whether more comes behind what `whole` gives, from `go_on`."""
 

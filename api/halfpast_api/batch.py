@@ -83,14 +83,16 @@ class BatchHandlers:
         names = {event.topic for event in batch.events if event is not None}
         refused = call.refused_topics(names)
         topics, wrong = await self._directory.all_to_write(names - refused.keys())
+        topics = {name: call.bounded(topic) for name, topic in topics.items()}
         batch.wrong = Wrong({**wrong, **refused}, batch.wrong.events)
         encoded = _encode(batch, topics, seed, call.form)
-        if any(topic.max_pending for topic in topics.values()):
+        is_limited = any(topic.max_pending for topic in topics.values())
+        if is_limited or call.max_pending:
             of_events = [
                 None if event is None else topics.get(event.topic)
                 for event in batch.events
             ]
-            await self._quotas.admit_all(encoded, of_events)
+            await self._quotas.admit_all(encoded, of_events, call.max_pending)
         if batch.is_atomic and encoded.refusals:
             count = len(encoded.refusals)
             why = f"the batch is atomic and {count} of its events cannot be"

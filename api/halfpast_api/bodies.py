@@ -8,10 +8,12 @@ import asyncio
 from typing import Final
 
 from aiohttp import web
+from multidict import istr
 
 from halfpast_api.config import BodyLimits, ConnectionLimits
 from halfpast_api.problems import Refusal
 
+_TRANSFER_ENCODING: Final = istr("Transfer-Encoding")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -30,6 +32,14 @@ class BodyReceiver:
     async def receive(self, request: web.BaseRequest, size_max: int) -> bytes:
         """The body, decompressed. Raises Refusal, ClientGone."""
         content = request.content
+        coding = request.headers.get(_TRANSFER_ENCODING)
+        if coding is not None and coding.lower() != "chunked":
+            raise Refusal(
+                "malformed_body",
+                f"the Transfer-Encoding {coding[:40]!r} is not understood; send "
+                "chunked alone, and the compression as Content-Encoding",
+                closes=True,
+            )
         length = request.content_length
         if length is not None and length > size_max:
             raise _too_large(size_max)

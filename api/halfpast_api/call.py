@@ -12,8 +12,10 @@ from halfpast_api.access.access import OPEN_ACCESS, Access
 from halfpast_api.access.verbs import Verb
 from halfpast_api.answer import Answer, Headers, encode_json
 from halfpast_api.connection import Connection
+from halfpast_api.limits.quota import Quota
 from halfpast_api.query import Query
 from halfpast_api.reading import Format, Reader, T
+from halfpast_api.topic_directory import Topic
 
 _MSGPACK_TYPE: Final = "application/msgpack"
 _NOTHING_SENT: Final[Mapping[str, str]] = {}
@@ -30,7 +32,7 @@ class Call:
 
     __slots__ = (
         *("_form", "_perform", "_request", "access", "body", "parameters"),
-        *("request_id", "verb"),
+        *("quota", "request_id", "verb"),
     )
 
     def __init__(
@@ -42,7 +44,9 @@ class Call:
         verb: Verb = Verb.READ,
         request_id: str = "",
         perform: "Perform | None" = None,
+        quota: Quota | None = None,
     ) -> None:
+        self.quota = quota
         self._request = request
         self._perform = perform
         self.request_id = request_id
@@ -51,6 +55,22 @@ class Call:
         self.body = body
         self.access = access
         self.verb = verb
+
+    def delay_max_ms(self, of_topic: int) -> int:
+        """How far ahead the caller may schedule where the topic allows so much."""
+        own = 0 if self.quota is None else self.quota.max_delay_ms
+        return min(own, of_topic) if own else of_topic
+
+    def bounded(self, topic: Topic) -> Topic:
+        """The topic as this caller may use it."""
+        max_delay_ms = self.delay_max_ms(topic.max_delay_ms)
+        is_less = max_delay_ms < topic.max_delay_ms
+        return topic.bounded(max_delay_ms) if is_less else topic
+
+    @property
+    def max_pending(self) -> int:
+        """How many events may be pending in the caller's namespace; 0: any number."""
+        return 0 if self.quota is None else self.quota.max_pending
 
     def check_topic(self, topic: str | None) -> None:
         """Raise Refusal unless the caller may do this with the topic; with all of
@@ -155,6 +175,7 @@ class InnerCall(Call):
             verb,
             outer.request_id,
             outer._perform,
+            outer.quota,
         )
         self._target = target
         self._sent = CIMultiDictProxy(CIMultiDict(sent))

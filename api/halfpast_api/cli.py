@@ -14,16 +14,23 @@ from halfpast_api import (
     cli_bench,
     cli_bulk,
     cli_change,
+    cli_clock,
+    cli_completion,
+    cli_context,
     cli_dead_letters,
     cli_doctor,
     cli_due,
     cli_endpoints,
     cli_events,
     cli_export,
+    cli_group_settings,
     cli_groups,
     cli_import,
     cli_keys,
+    cli_limits,
+    cli_listen,
     cli_namespaces,
+    cli_producer_groups,
     cli_schedule,
     cli_serve,
     cli_tail,
@@ -31,7 +38,8 @@ from halfpast_api import (
     cli_trail,
     cli_tx,
 )
-from halfpast_api.cli_credentials import RootGroup, use
+from halfpast_api.cli_candidates import contexts
+from halfpast_api.cli_credentials import RootGroup, server_is_named, use
 from halfpast_api.cli_output import AsJson, print_json, print_line
 
 app = typer.Typer(
@@ -43,7 +51,6 @@ app = typer.Typer(
     ),
     epilog="Start with: halfpast dev",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # a traceback is for us: all of it, and plain
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -76,8 +83,22 @@ def options(
             help="What to call the server with; better in HALFPAST_API_KEY.",
         ),
     ] = None,
+    context_name: Annotated[
+        str | None,
+        typer.Option(
+            "--context",
+            metavar="NAME",
+            help="Which server to call: see 'halfpast context'.",
+            autocompletion=contexts,
+        ),
+    ] = None,
 ) -> None:
-    use(api_key)
+    use(
+        api_key,
+        context_name,
+        command=context.invoked_subcommand,
+        has_server=server_is_named(context),
+    )
     if show_version:
         version()
         raise typer.Exit
@@ -93,8 +114,11 @@ for module in (
     cli_events,
     cli_change,
     cli_tail,
+    cli_listen,
     cli_groups,
+    cli_group_settings,
     cli_tx,
+    cli_producer_groups,
     cli_topic,
     cli_endpoints,
     cli_dead_letters,
@@ -108,7 +132,11 @@ for module in (
     cli_audit,
     cli_keys,
     cli_namespaces,
+    cli_limits,
     cli_trail,
+    cli_clock,
+    cli_context,
+    cli_completion,
     cli_bench,
 ):
     module.register(app)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from halfpast_api import cli_audit_export, cli_audit_results
+from halfpast_api import cli_audit_export, cli_audit_prune, cli_audit_results
+from halfpast_api.cli_audit_prune import KEEP, KEEP_ROWS, Keep, KeepRows
 from halfpast_api.cli_audit_view import print_run
 from halfpast_api.cli_output import AsJson, print_json, print_line
 from halfpast_api.cli_serve_options import Data, Metadata
@@ -61,6 +62,7 @@ def register(app: typer.Typer) -> None:
         audit.command()(command)
     cli_audit_results.register(audit)
     cli_audit_export.register(audit)
+    cli_audit_prune.register(audit)
     app.add_typer(audit)
 
 
@@ -92,6 +94,8 @@ def run(
         Path | None,
         typer.Option(help="Also write a report, an HTML file.", dir_okay=False),
     ] = None,
+    keep: Keep = KEEP,
+    keep_rows: KeepRows = KEEP_ROWS,
     master: Spark = "local[*]",
     memory: Memory = "2g",
     as_json: AsJson = False,
@@ -113,6 +117,8 @@ def run(
             rules=rules,
             details=details,
             report=report,
+            keep=keep,
+            keep_rows=keep_rows,
             master=master,
             memory=memory,
         )
@@ -129,7 +135,10 @@ def stream(
     grace: Grace = "10s",
     memory_of: Annotated[
         str, typer.Option(help="For how long each message is remembered.")
-    ] = "1d",
+    ] = "1h",
+    every: Annotated[
+        str, typer.Option(help="How often the counts are brought up to date.")
+    ] = "500ms",
     rules: Rules = None,
     checkpoint: Annotated[
         Path | None,
@@ -144,6 +153,8 @@ def stream(
     restart: Annotated[
         bool, typer.Option("--restart", help="Forget what was counted, begin anew.")
     ] = False,
+    keep: Keep = KEEP,
+    keep_rows: KeepRows = KEEP_ROWS,
     master: Spark = "local[2]",
     memory: Memory = "1g",
     as_json: AsJson = False,
@@ -165,6 +176,9 @@ def stream(
             memory_of=memory_of,
             rules=rules,
             checkpoint=checkpoint,
+            every=every,
+            keep=keep,
+            keep_rows=keep_rows,
             available_now=available_now,
             restart=restart,
             master=master,

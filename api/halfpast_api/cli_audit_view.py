@@ -36,6 +36,8 @@ def print_run(done: "Done") -> None:
         print_line(f"tables by id: {run.details}")
     if done.report:
         print_line(f"report: {done.report}")
+    if done.pruned_rows:
+        print_line(f"deleted {done.pruned_rows:,} rows of old windows (--keep)")
     print_line(f"took {(run.finished_ms - run.started_ms) / 1000:.1f} s")
 
 

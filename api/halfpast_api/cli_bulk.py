@@ -22,7 +22,6 @@ from halfpast_api.cli_times import parse_moment, show_moment
 if TYPE_CHECKING:
     import halfpast
 
-OfTopic = Annotated[str | None, typer.Option("--topic", help="Of this topic only.")]
 Key = Annotated[str | None, typer.Option(help="With this key only.")]
 Tag = Annotated[str | None, typer.Option(help="With this tag only.")]
 DueAfter = Annotated[str | None, typer.Option(help="Due at this time or later.")]

@@ -12,13 +12,13 @@ from halfpast_api.cli_bulk import (
     DueBefore,
     Key,
     NoWait,
-    OfTopic,
     Tag,
     Wish,
     Yes,
     carry_out,
 )
 from halfpast_api.cli_events import At, Delay, show_when
+from halfpast_api.cli_names import OfTopic
 from halfpast_api.cli_output import (
     REFUSED,
     USAGE,

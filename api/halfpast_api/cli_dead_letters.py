@@ -1,4 +1,8 @@
-"""dead-letters list, redrive, discard: of the Delay Server, of groups, of endpoints."""
+"""dead-letters list, redrive, discard: of the Delay Server, of groups, of endpoints.
+
+`halfpast dead` is the same, for those who are in a hurry. A topic, or ids to redrive,
+without a source mean what the Delay Server gave up.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from halfpast_api.cli_candidates import endpoints, groups, topics
 from halfpast_api.cli_endpoints_view import print_dead_counts, print_dead_letters
 from halfpast_api.cli_output import (
     REFUSED,
@@ -22,12 +27,19 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-Endpoint = Annotated[str | None, typer.Option(help="Of this endpoint.")]
-Group = Annotated[str | None, typer.Option(help="Of this consumer group.")]
+Endpoint = Annotated[
+    str | None, typer.Option(help="Of this endpoint.", autocompletion=endpoints)
+]
+Group = Annotated[
+    str | None, typer.Option(help="Of this consumer group.", autocompletion=groups)
+]
 Delayed = Annotated[
     bool, typer.Option("--delayed", help="Of the Delay Server: no topic took them.")
 ]
-Topic = Annotated[str | None, typer.Option(help="Only those of this topic.")]
+Topic = Annotated[
+    str | None,
+    typer.Option(help="Only those of this topic.", autocompletion=topics),
+]
 Key = Annotated[str | None, typer.Option(help="Only those with this key.")]
 Tag = Annotated[str | None, typer.Option(help="Only those with this tag.")]
 After = Annotated[
@@ -42,7 +54,7 @@ Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID...]")]
 
 
 def register(app: typer.Typer) -> None:
-    """Add `dead-letters` with its commands."""
+    """Add `dead-letters`, also called `dead`, with its commands."""
     letters = typer.Typer(
         name="dead-letters",
         help="Dead letters: messages that were given up, with the reason.",
@@ -52,6 +64,7 @@ def register(app: typer.Typer) -> None:
     letters.command()(redrive)
     letters.command()(discard)
     app.add_typer(letters)
+    app.add_typer(letters, name="dead", hidden=True)
 
 
 def list_dead_letters(
@@ -64,11 +77,13 @@ def list_dead_letters(
     as_json: AsJson = False,
 ) -> None:
     """List dead letters; without a source, who has how many."""
+    is_delayed = delayed or (topic is not None and not endpoint and not group)
+    has_source = bool(endpoint or group or is_delayed)
 
     async def work(calls: "EndpointCalls") -> list[dict[str, Any]]:
-        if not (endpoint or group or delayed):
+        if not has_source:
             return await calls.dead_counts(count)
-        query = {**_source(endpoint, group, delayed)}
+        query = {**_source(endpoint, group, is_delayed)}
         if topic is not None:
             query["topic"] = topic
         return await calls.dead_letters(query, count)
@@ -79,7 +94,7 @@ def list_dead_letters(
             print_json(one)
     elif not found:
         typer.echo("no dead letters", err=True)
-    elif endpoint or group or delayed:
+    elif has_source:
         print_dead_letters(found)
     else:
         print_dead_counts(found)
@@ -101,6 +116,7 @@ def redrive(
     as_json: AsJson = False,
 ) -> None:
     """Have dead letters tried again, as if for the first time."""
+    delayed = delayed or (bool(ids) and not endpoint and not group)
     filters = _filters(ids, topic, key, tag, dead_after, dead_before)
     wish = {**filters, "all": every or None, "dry_run": dry_run or None}
     _settle("redrive", (endpoint, group, delayed), wish, server, as_json)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from halfpast_api.cli_candidates import topics
 from halfpast_api.cli_output import AsJson, print_json, print_line
 from halfpast_api.cli_server import DEFAULT_SERVER, Server, with_client
 from halfpast_api.cli_times import parse_moment, show_moment
@@ -33,7 +34,10 @@ def register(app: typer.Typer) -> None:
 
 def due(
     topic: Annotated[
-        str | None, typer.Argument(metavar="[TOPIC]", help="All, if none is named.")
+        str | None,
+        typer.Argument(
+            metavar="[TOPIC]", help="All, if none is named.", autocompletion=topics
+        ),
     ] = None,
     resolution: Annotated[
         Length, typer.Option(help="How much time a line stands for.")

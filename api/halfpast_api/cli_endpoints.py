@@ -14,6 +14,7 @@ from halfpast_api.cli_endpoints_view import (
     print_secret,
     print_test,
 )
+from halfpast_api.cli_names import EndpointName
 from halfpast_api.cli_output import (
     REFUSED,
     USAGE,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 PATIENCE_S = 70.0
 
-Name = Annotated[str, typer.Argument(metavar="NAME")]
 Topics = Annotated[
     list[str] | None,
     typer.Option("--topic", help="A topic, or a pattern such as 'orders-*'."),
@@ -79,7 +79,7 @@ def register(app: typer.Typer) -> None:
 
 
 def add(
-    name: Name,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
     url: Annotated[str, typer.Argument(metavar="URL")],
     topics: Topics = None,
     tags: Tags = None,
@@ -144,14 +144,16 @@ def list_endpoints(
         typer.echo("no endpoints; halfpast endpoints add makes one", err=True)
 
 
-def show(name: Name, server: Server = DEFAULT_SERVER, as_json: AsJson = False) -> None:
+def show(
+    name: EndpointName, server: Server = DEFAULT_SERVER, as_json: AsJson = False
+) -> None:
     """Show an endpoint, and how it stands now."""
     found = _with(server, lambda calls: calls.get(name), as_json)
     print_json(found) if as_json else print_endpoint(found)
 
 
 def update(
-    name: Name,
+    name: EndpointName,
     url: Annotated[str | None, typer.Option(help="Where to post from now on.")] = None,
     topics: Topics = None,
     tags: Tags = None,
@@ -190,7 +192,7 @@ def update(
 
 
 def delete(
-    name: Name, server: Server = DEFAULT_SERVER, as_json: AsJson = False
+    name: EndpointName, server: Server = DEFAULT_SERVER, as_json: AsJson = False
 ) -> None:
     """Deliver nothing there any more."""
     found = _with(server, lambda calls: calls.delete(name), as_json)
@@ -198,7 +200,7 @@ def delete(
 
 
 def pause(
-    name: Name,
+    name: EndpointName,
     reason: Annotated[str, typer.Option(help="Why; it is shown.")] = "",
     server: Server = DEFAULT_SERVER,
     as_json: AsJson = False,
@@ -210,7 +212,7 @@ def pause(
 
 
 def resume(
-    name: Name, server: Server = DEFAULT_SERVER, as_json: AsJson = False
+    name: EndpointName, server: Server = DEFAULT_SERVER, as_json: AsJson = False
 ) -> None:
     """Deliver again, also to one that was disabled because it answered 410."""
     found = _with(server, lambda calls: calls.act(name, "resume"), as_json)
@@ -218,7 +220,7 @@ def resume(
 
 
 def try_now(
-    name: Name,
+    name: EndpointName,
     topic: Annotated[str | None, typer.Option(help="As if of this topic.")] = None,
     data: Annotated[str | None, typer.Option(help="JSON to send.")] = None,
     server: Server = DEFAULT_SERVER,
@@ -241,7 +243,7 @@ def try_now(
 
 
 def attempts(
-    name: Name,
+    name: EndpointName,
     event: Annotated[str | None, typer.Option(help="Of this event only.")] = None,
     state: Annotated[
         str | None, typer.Option(help="delivered, failed, retrying, dead or held.")
@@ -264,7 +266,7 @@ def attempts(
 
 
 def rotate_secret(
-    name: Name,
+    name: EndpointName,
     finish: Annotated[
         bool, typer.Option("--finish", help="The newest alone signs from now on.")
     ] = False,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from halfpast_api.cli_candidates import topics
+from halfpast_api.cli_names import TopicName
 from halfpast_api.cli_output import (
     AsJson,
     print_json,
@@ -46,7 +48,7 @@ def register(app: typer.Typer) -> None:
 
 
 def publish(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     data: Annotated[
         str | None, typer.Argument(metavar="[DATA|-]", help="- reads standard input.")
     ] = None,
@@ -101,7 +103,7 @@ def get(
 
 
 def list_events(
-    topic: Annotated[str | None, typer.Option()] = None,
+    topic: Annotated[str | None, typer.Option(autocompletion=topics)] = None,
     key: Annotated[str | None, typer.Option()] = None,
     tag: Annotated[str | None, typer.Option()] = None,
     state: Annotated[

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from halfpast_api.cli_candidates import topics
 from halfpast_api.cli_output import STORE_FAILED, USAGE, AsJson, CommandFailed
 from halfpast_api.cli_server import DEFAULT_SERVER, Server, guarded
 from halfpast_api.cli_times import parse_moment
@@ -17,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def export_events(
-    topic: Annotated[str | None, typer.Option()] = None,
+    topic: Annotated[str | None, typer.Option(autocompletion=topics)] = None,
     key: Annotated[str | None, typer.Option()] = None,
     tag: Annotated[str | None, typer.Option()] = None,
     due_after: Annotated[str | None, typer.Option(help="A time.")] = None,

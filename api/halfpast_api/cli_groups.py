@@ -1,10 +1,12 @@
 """pop, ack, nack: what a consumer group does, by hand."""
 
 from datetime import timedelta
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from halfpast_api.cli_names import GroupName, TopicName
 from halfpast_api.cli_output import REFUSED, AsJson, print_json, print_line
 from halfpast_api.cli_server import DEFAULT_SERVER, Server, with_client
 from halfpast_api.cli_tail import delivery_line
@@ -13,8 +15,14 @@ from halfpast_api.cli_times import parse_span
 if TYPE_CHECKING:
     import halfpast
 
-Group = Annotated[str, typer.Argument(metavar="GROUP")]
 Receipts = Annotated[list[str], typer.Argument(metavar="RECEIPT...")]
+
+
+class FilterType(StrEnum):
+    """What a filter is written in."""
+
+    TAG = "tag"
+    SQL92 = "sql92"
 
 
 def register(app: typer.Typer) -> None:
@@ -25,16 +33,22 @@ def register(app: typer.Typer) -> None:
 
 
 def pop(
-    group: Group,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    group: GroupName,
+    topic: TopicName,
     count: Annotated[int, typer.Option("--max", min=1, max=1000)] = 1,
     wait: Annotated[str, typer.Option(help="For the first one: 5s, 1m.")] = "0s",
     invisible: Annotated[
         str, typer.Option(help="Others get it again after this long.")
     ] = "60s",
-    tags: Annotated[
+    wanted: Annotated[
         str | None, typer.Option("--filter", help="Tags: 'paid || refunded'.")
     ] = None,
+    filter_type: Annotated[
+        FilterType,
+        typer.Option(
+            help="sql92: the filter is such as \"region = 'eu' AND amount > 9\"."
+        ),
+    ] = FilterType.TAG,
     server: Server = DEFAULT_SERVER,
     as_json: AsJson = False,
 ) -> None:
@@ -47,7 +61,8 @@ def pop(
             max_messages=count,
             wait=parse_span(wait),
             invisible=parse_span(invisible),
-            filter=tags,
+            filter=wanted,
+            filter_type=filter_type.value,
         )
 
     messages = with_client(server, work, as_json=as_json)
@@ -62,7 +77,7 @@ def pop(
 
 
 def ack(
-    group: Group,
+    group: GroupName,
     receipts: Receipts,
     server: Server = DEFAULT_SERVER,
     as_json: AsJson = False,
@@ -75,7 +90,7 @@ def ack(
 
 
 def nack(
-    group: Group,
+    group: GroupName,
     receipts: Receipts,
     delay: Annotated[
         str | None, typer.Option(help="When to offer them again: 30s.")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from halfpast_api.cli_candidates import topics
 from halfpast_api.cli_output import STORE_FAILED, USAGE, AsJson, CommandFailed
 from halfpast_api.cli_server import DEFAULT_SERVER, Server, guarded
 from halfpast_api.transfer.file_format import STDIN, FileFormat
@@ -22,7 +23,8 @@ def import_events(
         str, typer.Argument(metavar="FILE|-", help="- reads standard input.")
     ],
     topic: Annotated[
-        str | None, typer.Option(help="For events that do not name one.")
+        str | None,
+        typer.Option(help="For events that do not name one.", autocompletion=topics),
     ] = None,
     file_format: Annotated[
         FileFormat | None,

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from halfpast_api.cli_candidates import topics
 from halfpast_api.cli_events import DataKind, read_data, read_property
+from halfpast_api.cli_names import TopicName
 from halfpast_api.cli_output import AsJson, print_json, print_line, print_table
 from halfpast_api.cli_server import DEFAULT_SERVER, Server, with_client
 from halfpast_api.cli_times import parse_moment, parse_span, show_moment, show_span
@@ -35,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 
 def create(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     data: Annotated[
         str | None, typer.Argument(metavar="[DATA|-]", help="- reads standard input.")
     ] = None,
@@ -102,7 +104,7 @@ def create(
 
 
 def list_schedules(
-    topic: Annotated[str | None, typer.Option()] = None,
+    topic: Annotated[str | None, typer.Option(autocompletion=topics)] = None,
     state: Annotated[
         str | None, typer.Option(help="active, paused or ended; else all.")
     ] = None,

@@ -12,6 +12,35 @@ import typer
 
 from halfpast_api.cli_output import USAGE, AsJson, CommandFailed
 from halfpast_api.cli_serve_auth import Auth, auth_mode, note_of
+from halfpast_api.cli_serve_clock import (
+    REAL,
+    At,
+    Clock,
+    NoClock,
+    clock_note,
+    folder_of,
+    open_clock,
+    refuse_clock,
+)
+from halfpast_api.cli_serve_configs import (
+    api_config,
+    chronos_config,
+    push_config,
+    read_allow,
+    store_config,
+    txn_config,
+)
+from halfpast_api.cli_serve_grpc import (
+    Advertise,
+    DevGrpc,
+    Grpc,
+    SelfSigned,
+    TlsCert,
+    TlsKey,
+    front_config,
+    front_environment,
+    outermost,
+)
 from halfpast_api.cli_serve_options import (
     DATA,
     DEV_CHECK_ALLOW,
@@ -35,14 +64,6 @@ from halfpast_api.cli_serving import announce, serve, tell_ready
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from halfpast_api.access.config import AuthMode
-    from halfpast_api.config import ApiConfig
-    from halfpast_api.push.config import PushConfig
-    from halfpast_chronos.config import ChronosConfig
-    from halfpast_core_store.config import StoreConfig
-    from halfpast_txn.address_rules import AllowList
-    from halfpast_txn.config import TxnConfig
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
@@ -58,6 +79,13 @@ def dev(
     push_allow: PushAllow = DEV_CHECK_ALLOW,
     auth: Auth = None,
     unsafe_open: UnsafeOpen = False,
+    grpc: DevGrpc = None,
+    grpc_advertise: Advertise = None,
+    grpc_tls_cert: TlsCert = None,
+    grpc_tls_key: TlsKey = None,
+    grpc_tls_self_signed: SelfSigned = False,
+    clock: Clock = REAL,
+    at: At = None,
     as_json: AsJson = False,
 ) -> None:
     """Run everything in one process, to develop against.
@@ -65,27 +93,40 @@ def dev(
     Check-backs and deliveries may go to this machine itself, unless --check-allow and
     --push-allow say otherwise.
     """
+    data = folder_of(clock, data)
 
     def start() -> None:
         from halfpast_api.places import Places
 
         places = Places.below(data)
-        mode = auth_mode(auth, host, unsafe_open, places, on_loopback="open")
+        front = front_config(
+            *(grpc, grpc_advertise, grpc_tls_cert, grpc_tls_key),
+            data / "tls" if grpc_tls_self_signed else None,
+            is_dev=True,
+        )
+        outer = outermost(host, front)
+        clock_file = open_clock(clock, at, data, outer)
+        mode = auth_mode(auth, outer, unsafe_open, places, on_loopback="open")
         from halfpast_api.processes import run_dev
 
-        note = note_of(mode, host, places, _DEV_NOTE)
+        note = note_of(mode, outer, places, _DEV_NOTE)
         run_dev(
             places,
-            _store_config(),
-            _chronos_config(),
-            _txn_config(),
+            store_config(),
+            chronos_config(),
+            txn_config(),
             read_allow(check_allow),
-            _push_config(),
+            push_config(),
             read_allow(push_allow, "--push-allow"),
-            _api_config(host, port, check_allow, push_allow, mode),
+            api_config(host, port, check_allow, push_allow, mode, front),
             lambda address: announce(
-                address, places.data, note, as_json=as_json, asks=mode == "keys"
+                *(address, places.data, note),
+                as_json=as_json,
+                asks=mode == "keys",
+                front=front,
+                clock="" if clock_file is None else clock_note(clock_file),
             ),
+            clock_file,
         )
 
     serve(start, data, as_json=as_json)
@@ -101,6 +142,12 @@ def up(
     audit_export: AuditExport = False,
     auth: Auth = None,
     unsafe_open: UnsafeOpen = False,
+    grpc: Grpc = None,
+    grpc_advertise: Advertise = None,
+    grpc_tls_cert: TlsCert = None,
+    grpc_tls_key: TlsKey = None,
+    grpc_tls_self_signed: SelfSigned = False,
+    clock: NoClock = REAL,
     as_json: AsJson = False,
 ) -> None:
     """Run each service as a process of its own, and keep them running.
@@ -109,27 +156,43 @@ def up(
     """
 
     def start() -> None:
+        from halfpast_api.clock.clock_file import refuse_virtual
         from halfpast_api.places import Places
 
+        refuse_clock(clock)
+        refuse_virtual(data)
         places = Places.below(data, metadata=metadata)
-        mode = auth_mode(auth, host, unsafe_open, places, on_loopback="auto")
+        front = front_config(
+            *(grpc, grpc_advertise, grpc_tls_cert, grpc_tls_key),
+            data / "tls" if grpc_tls_self_signed else None,
+        )
+        outer = outermost(host, front)
+        mode = auth_mode(auth, outer, unsafe_open, places, on_loopback="auto")
         export = _export_folder(data) if audit_export else None
         from halfpast_api.suite import Entrance, run_suite
 
         # The processes read these themselves; here a bad one is told once.
-        configs = (_store_config, _chronos_config, _txn_config, _push_config)
+        configs = (store_config, chronos_config, txn_config, push_config)
         for read_config in configs:
             read_config()
         read_allow(check_allow)
         read_allow(push_allow, "--push-allow")
-        config = _api_config(host, port, check_allow, push_allow, mode)
-        note = note_of(mode, host, places, _DEV_NOTE)
+        config = api_config(host, port, check_allow, push_allow, mode, front)
+        note = note_of(mode, outer, places, _DEV_NOTE)
         run_suite(
             places,
-            Entrance(host=host, port=port, reuse_port=config.reuse_port),
+            Entrance(
+                host=host,
+                port=port,
+                reuse_port=config.reuse_port,
+                environment=front_environment(front),
+            ),
             check_allow,
             lambda address: announce(
-                address, places.data, note, as_json=as_json, asks=mode == "keys"
+                *(address, places.data, note),
+                as_json=as_json,
+                asks=mode == "keys",
+                front=front,
             ),
             export,
             push_allow,
@@ -148,7 +211,7 @@ def broker(data: Data = DATA, address: Broker = None, as_json: AsJson = False) -
 
         run_broker(
             Places.below(data, broker=address),
-            _store_config(),
+            store_config(),
             lambda address: tell_ready("broker", address, as_json=as_json),
         )
 
@@ -170,7 +233,7 @@ def chronos(
 
         run_chronos(
             Places.below(data, broker=broker, chronos=address, metadata=metadata),
-            _chronos_config(),
+            chronos_config(),
             lambda address: tell_ready("chronos", address, as_json=as_json),
         )
 
@@ -193,7 +256,7 @@ def txn(
 
         run_txn(
             Places.below(data, broker=broker, transactions=address, metadata=metadata),
-            _txn_config(),
+            txn_config(),
             read_allow(check_allow),
             lambda address: tell_ready("txn", address, as_json=as_json),
         )
@@ -221,7 +284,7 @@ def push(
         )
         run_push(
             places,
-            _push_config(),
+            push_config(),
             read_allow(push_allow, "--push-allow"),
             lambda address: tell_ready("push", address, as_json=as_json),
         )
@@ -242,6 +305,11 @@ def api(
     push_allow: PushAllow = "",
     auth: Auth = None,
     unsafe_open: UnsafeOpen = False,
+    grpc: Grpc = None,
+    grpc_advertise: Advertise = None,
+    grpc_tls_cert: TlsCert = None,
+    grpc_tls_key: TlsKey = None,
+    grpc_tls_self_signed: SelfSigned = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the HTTP API alone; several may serve one broker."""
@@ -260,28 +328,19 @@ def api(
             push=push,
             metadata=metadata,
         )
-        mode = auth_mode(auth, host, unsafe_open, places, on_loopback="auto")
+        front = front_config(
+            *(grpc, grpc_advertise, grpc_tls_cert, grpc_tls_key),
+            data / "tls" if grpc_tls_self_signed else None,
+        )
+        outer = outermost(host, front)
+        mode = auth_mode(auth, outer, unsafe_open, places, on_loopback="auto")
         run_api(
             places,
-            _api_config(host, port, check_allow, push_allow, mode),
-            lambda address: tell_ready("api", address, as_json=as_json),
+            api_config(host, port, check_allow, push_allow, mode, front),
+            lambda address: tell_ready("api", address, as_json=as_json, front=front),
         )
 
     serve(start, data, as_json=as_json)
-
-
-def read_allow(text: str, option: str = "--check-allow") -> "AllowList":
-    """Such an option, understood; a failure of the command if it cannot be."""
-    from halfpast_txn.address_rules import AllowList
-
-    try:
-        return AllowList.parse(text)
-    except ValueError as error:
-        raise CommandFailed(
-            f"{option} {text!r} cannot be used: {error}",
-            code=USAGE,
-            hint=f"{option} localhost,10.0.0.0/8,checks.example.org:8443",
-        ) from None
 
 
 def _export_folder(data: "Path") -> "Path":
@@ -297,53 +356,6 @@ def _export_folder(data: "Path") -> "Path":
         raise CommandFailed(str(error), code=USAGE) from None
     named = os.environ.get("HALFPAST_AUDIT_EXPORT")
     return export_folder(data, Path(named) if named else None)
-
-
-def _store_config() -> "StoreConfig":
-    from halfpast_api.environment import configured
-    from halfpast_core_store.config import StoreConfig
-
-    return configured(StoreConfig, "HALFPAST_STORE_", os.environ)
-
-
-def _chronos_config() -> "ChronosConfig":
-    from halfpast_api.environment import configured
-    from halfpast_chronos.config import ChronosConfig
-
-    return configured(ChronosConfig, "HALFPAST_CHRONOS_", os.environ)
-
-
-def _txn_config() -> "TxnConfig":
-    from halfpast_api.environment import configured
-    from halfpast_txn.config import TxnConfig
-
-    return configured(TxnConfig, "HALFPAST_TXN_", os.environ)
-
-
-def _push_config() -> "PushConfig":
-    from halfpast_api.environment import configured
-    from halfpast_api.push.config import PushConfig
-
-    return configured(PushConfig, "HALFPAST_PUSH_", os.environ)
-
-
-def _api_config(
-    host: str, port: int, check_allow: str, push_allow: str, mode: "AuthMode"
-) -> "ApiConfig":
-    from dataclasses import replace
-
-    from halfpast_api.config import ApiConfig
-    from halfpast_api.environment import configured
-
-    config = configured(ApiConfig, "HALFPAST_API_", os.environ)
-    return replace(
-        config,
-        host=host,
-        port=port,
-        auth=mode,
-        check_allow=check_allow or config.check_allow,
-        push_allow=push_allow or config.push_allow,
-    )
 
 
 _DEV_NOTE = "for development: one process, no authentication, loopback only"

@@ -138,6 +138,10 @@ _HINTS = {
         "'halfpast tx resume ID' to ask the producer again, or 'halfpast tx force ID'"
     ),
     "unknown_schedule": "list them with 'halfpast schedule list'",
+    "clock_not_virtual": (
+        "start a server for tests with 'halfpast dev --clock virtual'"
+    ),
+    "clock_goes_forward": "see what it shows with 'halfpast clock show'",
     "schedule_ended": "make a new one with 'halfpast schedule create'",
     "store_full": "free space or add a disk, then look with 'halfpast doctor'",
     "not_ready": "wait a moment, or look at the server's own output",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from halfpast_api.cli_candidates import groups
+from halfpast_api.cli_names import TopicName
 from halfpast_api.cli_output import AsJson, print_json, print_line
 from halfpast_api.cli_server import DEFAULT_SERVER, Server, with_client
 from halfpast_api.cli_times import show_moment, show_span
@@ -28,9 +30,10 @@ def register(app: typer.Typer) -> None:
 
 
 def tail(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     group: Annotated[
-        str | None, typer.Option(help="Take part in this consumer group.")
+        str | None,
+        typer.Option(help="Take part in this consumer group.", autocompletion=groups),
     ] = None,
     from_start: Annotated[
         bool, typer.Option("--from-start", help="Begin with the oldest that is kept.")

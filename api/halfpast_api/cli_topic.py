@@ -1,4 +1,4 @@
-"""topic show, set, pause, resume, and dead list, redrive: what topics release."""
+"""topic list, create, show, set, pause, resume: what topics hold and release."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from halfpast_api.cli_names import TopicName
 from halfpast_api.cli_output import (
     USAGE,
     AsJson,
@@ -15,60 +16,99 @@ from halfpast_api.cli_output import (
     print_table,
 )
 from halfpast_api.cli_server import DEFAULT_SERVER, Server, guarded, retry_policy
+from halfpast_api.cli_times import parse_span
 
 if TYPE_CHECKING:
-    from halfpast_api.topic_calls import DeadLetterView, TopicCalls, TopicView
+    from halfpast_api.topic_calls import TopicCalls, TopicView
 
 R = TypeVar("R")
 
-PAGE_SIZE = 1000
-Topic = Annotated[str, typer.Argument(metavar="TOPIC")]
-
 
 def register(app: typer.Typer) -> None:
-    """Add `topic` and `dead` with their commands."""
+    """Add `topic` with its commands."""
     topic = typer.Typer(
         name="topic",
         help="Topics: what they release, how fast, and how much may wait.",
         no_args_is_help=True,
     )
+    topic.command("list")(list_topics)
     topic.command("set")(set_topic)
-    for command in (show, pause, resume):
+    for command in (create, show, pause, resume):
         topic.command()(command)
     app.add_typer(topic)
-    dead = typer.Typer(
-        name="dead",
-        help="Dead letters: scheduled events that their topic did not take.",
-        no_args_is_help=True,
-    )
-    dead.command("list")(list_dead)
-    dead.command()(redrive)
-    app.add_typer(dead)
+
+
+def list_topics(
+    count: Annotated[int, typer.Option("--max", min=1)] = 100,
+    server: Server = DEFAULT_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """List topics by name, with how many events wait in each."""
+    found = _with(server, lambda calls: calls.list(count), as_json)
+    if as_json:
+        for one in found:
+            print_json(one)
+    elif found:
+        rows = [
+            [one["name"], str(one["queues"]), f"{one.get('pending', 0):,}", _marks(one)]
+            for one in found
+        ]
+        print_table(["NAME", "QUEUES", "PENDING", ""], rows)
+    else:
+        typer.echo("no topics", err=True)
+        typer.echo("try:   halfpast publish TOPIC DATA, which makes one", err=True)
+
+
+def create(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    queues: Annotated[
+        int | None, typer.Option(min=1, help="How many may be read side by side.")
+    ] = None,
+    max_delay: Annotated[
+        str | None, typer.Option("--max-delay", help="The longest delay: 400d.")
+    ] = None,
+    description: Annotated[str | None, typer.Option(help="For people.")] = None,
+    server: Server = DEFAULT_SERVER,
+    as_json: AsJson = False,
+) -> None:
+    """Make a topic. One that is published to makes itself."""
+
+    async def work(calls: "TopicCalls") -> "TopicView":
+        delay = None if max_delay is None else parse_span(max_delay)
+        await calls.create(
+            topic,
+            queues=queues,
+            max_delay_ms=None if delay is None else round(delay.total_seconds() * 1000),
+            description=description,
+        )
+        return await calls.get(topic)
+
+    _print(_with(server, work, as_json), as_json)
 
 
 def show(
-    topic: Topic, server: Server = DEFAULT_SERVER, as_json: AsJson = False
+    topic: TopicName, server: Server = DEFAULT_SERVER, as_json: AsJson = False
 ) -> None:
     """Show a topic's settings, what waits, and what for."""
     _print(_with(server, lambda calls: calls.get(topic), as_json), as_json)
 
 
 def pause(
-    topic: Topic, server: Server = DEFAULT_SERVER, as_json: AsJson = False
+    topic: TopicName, server: Server = DEFAULT_SERVER, as_json: AsJson = False
 ) -> None:
     """Let what is scheduled wait; what is published for now is delivered still."""
     _change(server, topic, as_json, paused=True)
 
 
 def resume(
-    topic: Topic, server: Server = DEFAULT_SERVER, as_json: AsJson = False
+    topic: TopicName, server: Server = DEFAULT_SERVER, as_json: AsJson = False
 ) -> None:
     """Release what waits, the earliest first."""
     _change(server, topic, as_json, paused=False)
 
 
 def set_topic(
-    topic: Topic,
+    topic: TopicName,
     rate: Annotated[
         int | None, typer.Option(help="Releases per second; 0 for no limit.")
     ] = None,
@@ -92,52 +132,10 @@ def set_topic(
     _change(server, topic, as_json, **given)
 
 
-def list_dead(
-    topic: Annotated[str | None, typer.Option(help="Of this topic only.")] = None,
-    count: Annotated[int, typer.Option("--max", min=1)] = 100,
-    server: Server = DEFAULT_SERVER,
-    as_json: AsJson = False,
-) -> None:
-    """List dead letters with the reason, the longest dead of a topic first."""
-
-    async def work(calls: "TopicCalls") -> "list[DeadLetterView]":
-        found: list[DeadLetterView] = []
-        async for page in calls.dead_letters(topic, min(count, PAGE_SIZE)):
-            found += page
-            if len(found) >= count:
-                break
-        return found[:count]
-
-    letters = _with(server, work, as_json)
-    if as_json:
-        for letter in letters:
-            print_json(letter)
-    elif letters:
-        columns = ["ID", "TOPIC", "DEAD SINCE", "ATTEMPTS", "REASON"]
-        rows = [
-            [it.id, it.topic, it.dead_at or "", str(it.attempts), it.reason]
-            for it in letters
-        ]
-        print_table(columns, rows)
-    else:
-        typer.echo("no dead letters", err=True)
-
-
-def redrive(
-    events: Annotated[list[str], typer.Argument(metavar="ID...")],
-    server: Server = DEFAULT_SERVER,
-    as_json: AsJson = False,
-) -> None:
-    """Have dead letters tried again, now."""
-
-    async def work(calls: "TopicCalls") -> "list[DeadLetterView]":
-        return [await calls.redrive(event) for event in events]
-
-    for found in _with(server, work, as_json):
-        if as_json:
-            print_json(found)
-        else:
-            print_line(f"{found.state}  {found.id}  {found.topic}")
+def _marks(topic: dict[str, Any]) -> str:
+    marks = ["paused"] if topic["paused"] else []
+    marks += [] if topic["accepting"] else ["closed"]
+    return ", ".join(marks)
 
 
 def _change(server: str, topic: str, as_json: bool, **settings: Any) -> None:
@@ -174,7 +172,8 @@ def _print(topic: "TopicView", as_json: bool) -> None:
     if release.retrying:
         print_line(f"retrying     {release.retrying:,}")
     if release.dead_letters:
-        print_line(f"dead         {release.dead_letters:,}  (halfpast dead list)")
+        dead = f"{release.dead_letters:,}"
+        print_line(f"dead         {dead}  (halfpast dead-letters list --delayed)")
 
 
 def _with(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from halfpast_api import cli_tx_producer
+from halfpast_api.cli_candidates import producer_groups
 from halfpast_api.cli_output import (
     USAGE,
     AsJson,
@@ -71,7 +72,10 @@ def list_transactions(
         ListedState, typer.Option(help="in_doubt: those without an outcome.")
     ] = ListedState.IN_DOUBT,
     group: Annotated[
-        str | None, typer.Option(help="Of this producer group only.")
+        str | None,
+        typer.Option(
+            help="Of this producer group only.", autocompletion=producer_groups
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     server: Server = DEFAULT_SERVER,

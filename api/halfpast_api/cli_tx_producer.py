@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from halfpast_api.cli_events import At, DataKind, Delay, read_data, read_property
+from halfpast_api.cli_names import TopicName
 from halfpast_api.cli_output import AsJson, print_json, print_line
 from halfpast_api.cli_server import DEFAULT_SERVER, Server
 from halfpast_api.cli_times import parse_moment, parse_span
@@ -23,7 +24,7 @@ def register(tx: typer.Typer) -> None:
 
 def begin(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The producer group.")],
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: TopicName,
     data: Annotated[
         str | None, typer.Argument(metavar="[DATA|-]", help="- reads standard input.")
     ] = None,

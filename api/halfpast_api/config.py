@@ -8,8 +8,11 @@ from halfpast_api.access.config import (
     AuthMode,
     OidcConfig,
     SessionConfig,
+    SignatureConfig,
     TrailConfig,
 )
+from halfpast_api.load.overload_config import OverloadConfig
+from halfpast_api.rocketmq.config import GrpcConfig
 from halfpast_core_store.record import BODY_SIZE_MAX
 from halfpast_txn.address_rules import AllowList
 from halfpast_txn.config import MESSAGE_COUNT_MAX, MESSAGE_SIZE_MAX
@@ -119,6 +122,7 @@ class ApiConfig:
     bodies: BodyLimits = field(default_factory=BodyLimits)
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     transactions: TransactionLimits = field(default_factory=TransactionLimits)
+    overload: OverloadConfig = field(default_factory=OverloadConfig)
 
     auto_create_topics: bool = True
     """Whether publishing to an unknown topic creates it."""
@@ -140,8 +144,12 @@ class ApiConfig:
     requests for other names are refused, since they may come from web pages."""
 
     sessions: SessionConfig = field(default_factory=SessionConfig)
+    signatures: SignatureConfig = field(default_factory=SignatureConfig)
     trail: TrailConfig = field(default_factory=TrailConfig)
     oidc: OidcConfig = field(default_factory=OidcConfig)
+
+    grpc: GrpcConfig = field(default_factory=GrpcConfig)
+    """Where RocketMQ clients are served, if they are."""
 
     check_allow: str = ""
     """Hosts, addresses and networks, each with an optional port and with commas

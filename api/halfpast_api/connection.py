@@ -38,6 +38,8 @@ class Gate(Protocol):
 
     def malformed(self) -> None: ...
 
+    def shed(self, data: bytes, /) -> bytes | None: ...
+
 
 class Connection(web.RequestHandler):
     """aiohttp's connection, which tells its stage and can be cut off.
@@ -98,7 +100,8 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.stage < Stage.HEADERS:
+        is_first = self.stage < Stage.HEADERS
+        if is_first:
             if self.stage == Stage.IDLE:
                 self.since_s = self._loop.time()
             self.stage = Stage.HEADERS
@@ -108,6 +111,9 @@ class Connection(web.RequestHandler):
         waiter = self._waiter
         if waiter is None or waiter.done() or self._messages or self.writing_paused:
             super().data_received(data)
+            return
+        if is_first and (answer := self._gate.shed(data)) is not None:
+            self._refuse_unparsed(answer)
             return
         # aiohttp waits for a request. Let it parse, but do not wake it yet.
         self._waiter = None
@@ -124,6 +130,13 @@ class Connection(web.RequestHandler):
             self._express = self._loop.create_task(self._answer(request))
         else:
             waiter.set_result(None)
+
+    def _refuse_unparsed(self, answer: bytes) -> None:
+        """Too much is under way to look at it."""
+        assert self.transport is not None
+        self.transport.write(answer)
+        self.end()
+        self._next_keepalive_close_time = self.since_s + self._keepalive_timeout
 
     async def _answer(self, request: WholeRequest) -> None:
         """Answer it; what came behind it then is read."""

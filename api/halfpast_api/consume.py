@@ -16,9 +16,10 @@ from halfpast_api.message_view import (
     view_messages,
 )
 from halfpast_api.names import check_group
-from halfpast_api.problems import KINDS, Problem, Refusal, problem_of, refuse_field
+from halfpast_api.problems import KINDS, Problem, Refusal, problem_of
 from halfpast_api.reading import Reader
 from halfpast_api.topic_directory import Settings, TopicDirectory
+from halfpast_api.wanted_messages import FilterType, parse_wanted
 from halfpast_core_store.broker import (
     Broker,
     GroupPolicy,
@@ -28,20 +29,20 @@ from halfpast_core_store.broker import (
     SettleAction,
     SettleResult,
 )
-from halfpast_core_store.record import TAG_SIZE_MAX
 
 WAIT_MS_MAX: Final = 30_000
 _INVISIBLE_MS_MIN: Final = 1000
 _INVISIBLE_MS_MAX: Final = 43_200_000
 _COUNT_MAX: Final = 1000
 _RECEIPTS_MAX: Final = 10_000
-_TAGS_MAX: Final = 64
+_REASON_MAX: Final = 500
 _DEPTH_MAX: Final = 16
 
 Count = Annotated[int, Meta(ge=1, le=_COUNT_MAX)]
 WaitMs = Annotated[int, Meta(ge=0, le=WAIT_MS_MAX)]
 InvisibleMs = Annotated[int, Meta(ge=_INVISIBLE_MS_MIN, le=_INVISIBLE_MS_MAX)]
 DelayMs = Annotated[int, Meta(ge=0, le=_INVISIBLE_MS_MAX)]
+Reason = Annotated[str, Meta(max_length=_REASON_MAX)]
 Receipts = Annotated[list[str], Meta(min_length=1, max_length=_RECEIPTS_MAX)]
 
 
@@ -53,6 +54,7 @@ class PopBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     wait_ms: WaitMs = 0
     invisible_ms: InvisibleMs | None = None
     filter: str | None = None
+    filter_type: FilterType = "tag"
 
 
 class AckBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -62,10 +64,12 @@ class AckBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class NackBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Messages that failed. `delay_ms`: None means the group's back-off."""
+    """Messages that failed. `delay_ms`: None means the group's back-off. `reason` stays
+    with the dead letter that one of them may become."""
 
     receipts: Receipts
     delay_ms: DelayMs | None = None
+    reason: Reason = ""
 
 
 class ExtendBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -113,7 +117,7 @@ class ConsumeHandlers:
         """POST /v1/groups/{group}:pop"""
         group = self._group(call)
         body = call.read(self._pop_reader)
-        tags = parse_filter(body.filter)
+        wanted = parse_wanted(body.filter, body.filter_type)
         call.check_topic(body.topic)
         await self._directory.to_read(body.topic)
         settings = self._settings.group_settings(group)
@@ -126,8 +130,9 @@ class ConsumeHandlers:
             invisible_ms=settings.invisible_ms
             if invisible_ms is None
             else invisible_ms,
-            tags=tags,
+            tags=wanted.tags,
             policy=self._policy(group),
+            filter=wanted.expression,
         )
         work = self._broker.pop(request)
         if request.wait_ms:
@@ -136,7 +141,10 @@ class ConsumeHandlers:
             popped = await work
         form = call.answer_form
         return call.answer(
-            200, MessagesView(view_messages(popped.messages, body.topic, form))
+            200,
+            MessagesView(
+                view_messages(popped.messages, body.topic, form, call.access.namespace)
+            ),
         )
 
     async def ack(self, call: Call) -> Answer:
@@ -147,7 +155,9 @@ class ConsumeHandlers:
     async def nack(self, call: Call) -> Answer:
         """POST /v1/groups/{group}:nack"""
         body = call.read(self._nack_reader)
-        return await self._settle(call, SettleAction.NACK, body.receipts, body.delay_ms)
+        return await self._settle(
+            call, SettleAction.NACK, body.receipts, body.delay_ms, body.reason
+        )
 
     async def extend(self, call: Call) -> Answer:
         """POST /v1/groups/{group}:extend"""
@@ -163,6 +173,7 @@ class ConsumeHandlers:
         action: SettleAction,
         texts: Sequence[str],
         delay_ms: int | None,
+        reason: str = "",
     ) -> Answer:
         group = self._group(call)
         parsed = [parse_receipt(text) for text in texts]
@@ -175,6 +186,7 @@ class ConsumeHandlers:
                 receipts=receipts,
                 delay_ms=delay_ms,
                 policy=self._policy(group),
+                reason=reason,
             )
             results = (await self._broker.settle(request)).results
         settled = iter(results)
@@ -195,27 +207,8 @@ class ConsumeHandlers:
             attempts_max=settings.max_attempts,
             backoff_initial_ms=settings.backoff_initial_ms,
             backoff_max_ms=settings.backoff_max_ms,
+            ordered=settings.ordered,
         )
-
-
-def parse_filter(text: str | None) -> list[str]:
-    """The tags of a filter such as `paid || refunded`; none for all messages.
-
-    Raises Refusal.
-    """
-    if text is None or text.strip() in ("", "*"):
-        return []
-    tags = [tag.strip() for tag in text.split("||")]
-    if len(tags) <= _TAGS_MAX and all(
-        tag and len(tag.encode()) <= TAG_SIZE_MAX for tag in tags
-    ):
-        return list(dict.fromkeys(tags))
-    raise refuse_field(
-        "invalid_request",
-        "/filter",
-        f"a filter is 1 to {_TAGS_MAX} tags with || between them, such as "
-        '"paid || refunded", or "*" for all messages',
-    )
 
 
 _MALFORMED: Final = SettleResult("malformed_receipt")

@@ -19,9 +19,10 @@ VARIABLE = "HALFPAST_SUPERVISOR"
 _PR_SET_PDEATHSIG = 1
 
 
-def supervisor_entry(pipe_fd: int) -> dict[str, str]:
-    """What a supervisor adds to a child's environment; `pipe_fd` is inherited."""
-    return {VARIABLE: f"{os.getpid()}:{pipe_fd}"}
+def supervisor_entry(pipe_fd: int, parent: int | None = None) -> dict[str, str]:
+    """What a supervisor adds to a child's environment; `pipe_fd` is inherited. `parent`
+    is the child's parent, if that is not the supervisor itself."""
+    return {VARIABLE: f"{parent or os.getpid()}:{pipe_fd}"}
 
 
 def die_with_supervisor(environment: Mapping[str, str]) -> None:
@@ -29,15 +30,20 @@ def die_with_supervisor(environment: Mapping[str, str]) -> None:
     entry = environment.get(VARIABLE)
     if entry is None:
         return
-    supervisor, _, pipe_fd = entry.partition(":")
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != int(supervisor):  # it died before we asked
-            _die()
+    die_with_parent(environment)
+    pipe_fd = entry.partition(":")[2]
     watch = threading.Thread(
         target=_watch, args=(int(pipe_fd),), name="deathwatch", daemon=True
     )
     watch.start()
+
+
+def die_with_parent(environment: Mapping[str, str]) -> None:
+    """The first of the two ways alone, which needs no thread."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != int(environment[VARIABLE].partition(":")[0]):
+            _die()  # it died before we asked
 
 
 def _watch(pipe_fd: int) -> None:

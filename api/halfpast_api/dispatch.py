@@ -27,6 +27,9 @@ from halfpast_api.bodies import BodyReceiver, ClientGone
 from halfpast_api.call import Call, InnerCall
 from halfpast_api.connection import Connection
 from halfpast_api.http_metrics import HttpMetrics
+from halfpast_api.limits.limiter import Limiter
+from halfpast_api.load.shedder import Shedder
+from halfpast_api.load.urgency import Urgency
 from halfpast_api.problems import KINDS, FieldProblem, Refusal, as_refusal
 from halfpast_api.router import Route, Routers
 
@@ -47,8 +50,12 @@ class Dispatcher:
         acts: Acts,
         receiver: BodyReceiver,
         metrics: HttpMetrics,
+        limiter: Limiter,
+        shedder: Shedder,
         refusal_page: RefusalPage | None = None,
     ) -> None:
+        self._limiter = limiter
+        self._shedder = shedder
         self._refusal_page = refusal_page
         self._routers = routers
         self._router = routers.of("")
@@ -78,22 +85,32 @@ class Dispatcher:
                 target = request.rel_url.raw_path_qs
             route, parameters = self._router.find(request.method, target)
             metrics = self._metrics.route(route.method, route.template)
+            urgency = route.urgency
+            if urgency <= Urgency.ORDINARY:
+                self._shedder.check(urgency)
             access = await self._door.admit(
                 request.method, request.headers, route, parameters
             )
             if access.namespace:
                 router = self._routers.of(access.namespace)
                 route, parameters = router.find(request.method, target)
+            quota = self._limiter.admit(access, urgency)
             body = b""
             if route.body_max:
                 body = await self._receiver.receive(request, route.body_max)
+                if quota is not None:
+                    quota.charge(len(body), self._limiter.now_s())
             if access.session is not None and route.verb is not Verb.OPEN:
                 self._door.check_csrf(request.method, request.headers, access, body)
             call = Call(
-                request, parameters, body, access, route.verb, request_id, self.perform
+                *(request, parameters, body, access, route.verb, request_id),
+                *(self.perform, quota),
             )
-            answer = await self._run(route, call)
+            handle = self._work if urgency is Urgency.ENTRY else self._run
+            answer = await handle(route, call)
             answer.request_id = request_id
+            if quota is not None:
+                answer.add(quota.headers(self._limiter.now_s()))
         except ClientGone:
             raise
         except Exception as error:
@@ -120,6 +137,16 @@ class Dispatcher:
         access.check_reach(route.verb, route.reach, topic)
         call = InnerCall(outer, target, parameters, body, route.verb, sent)
         return await self._run(route, call)
+
+    async def _work(self, route: Route, call: Call) -> Answer:
+        """The same for what counts as work under way."""
+        window = self._shedder.window
+        units = window.enter(len(call.body))
+        began_s = time.perf_counter()
+        try:
+            return await self._run(route, call)
+        finally:
+            window.leave(units, time.perf_counter() - began_s)
 
     async def _run(self, route: Route, call: Call) -> Answer:
         """The handler's answer; if it is an act, then on record."""
@@ -170,6 +197,7 @@ class Dispatcher:
                 "took effect is unknown. Tell whoever runs it the request_id, which is "
                 "in its log",
             )
+        self._metrics.refuse(KINDS[refusal.code].status, refusal.code)
         is_page = route is not None and route.is_page
         is_look = is_page and request.method in SAFE_METHODS
         if is_look and KINDS[refusal.code].status == _UNAUTHENTICATED:

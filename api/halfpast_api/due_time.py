@@ -41,9 +41,9 @@ def due_ms(
         raise refuse_field(
             "delay_too_long",
             f"/{field}",
-            f"this is {_days(due - now_ms)} ahead, and the topic's max_delay_ms is "
-            f"{max_delay_ms} ({_days(max_delay_ms)}); give a nearer time, or raise the "
-            "limit in the settings of the topic",
+            f"this is {_days(due - now_ms)} ahead, and max_delay_ms is "
+            f"{max_delay_ms} ({_days(max_delay_ms)}); give a nearer time, or have the "
+            "limit raised, in the settings of the topic or yours (GET /v1/limits)",
         )
     return due
 

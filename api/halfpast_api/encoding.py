@@ -31,6 +31,7 @@ from halfpast_api.payload import (
 from halfpast_api.reading import Format
 from halfpast_api.times import NS_PER_MS, due_ms_of
 from halfpast_api.topic_directory import Topic
+from halfpast_api.tracing.request_trace import REQUEST_TRACE, with_trace
 from halfpast_core_store.broker import Run
 from halfpast_core_store.record import (
     HEADER,
@@ -192,6 +193,7 @@ class EventEncoder:
         "_schedule",
         "_sticky",
         "_topic",
+        "_trace",
     )
 
     def __init__(
@@ -214,6 +216,7 @@ class EventEncoder:
         self._sticky = topic.next_queue()
         self._runs: dict[int, list[bytes]] = {}
         self._plain: dict[int, list[tuple[bytes, bytes]]] = {}
+        self._trace = REQUEST_TRACE.get()
 
     def runs(self) -> list[Run]:
         """The records for now, by queue."""
@@ -241,9 +244,11 @@ class EventEncoder:
             key, queue = b"", self._sticky
         tag = tag_bytes(tag) if tag else b""
         if properties is UNSET:
-            properties = b""
+            properties = self._trace
         else:
             properties = properties_bytes(properties, self._form)
+            if self._trace:
+                properties = with_trace(properties, self._trace)
         max_delay_ms = topic.max_delay_ms
         if (
             delay_ms is not None

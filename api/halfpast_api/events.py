@@ -112,7 +112,7 @@ class EventHandlers:
             body.delay,
             body.delay_ms,
             self._now_ns(),
-            self._settings.topic_settings(topic).max_delay_ms,
+            call.delay_max_ms(self._settings.topic_settings(topic).max_delay_ms),
         )
         changed = await self._delay.reschedule(Reschedule(event_id, due, expected))
         return await self._answer(call, changed)

@@ -5,8 +5,10 @@ The services behind the API name theirs as Prometheus does, with labels, as in
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -41,6 +43,10 @@ class Observed:
     long_polls: int = 0
     body_bytes: int = 0
     metadata_stale: bool = False
+    shed: int = 0
+    work_units: int = 0
+    work_units_max: float = 0.0
+    loop_late_s: float = 0.0
 
 
 class Exposition(Collector):
@@ -48,6 +54,7 @@ class Exposition(Collector):
 
     def __init__(self, http: HttpMetrics) -> None:
         self._http = http
+        self._version = version("halfpast")
         self._observed = Observed()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
@@ -62,6 +69,13 @@ class Exposition(Collector):
 
     def collect(self) -> Iterator[Metric]:
         observed = self._observed
+        build = GaugeMetricFamily(
+            "halfpast_build_info",
+            "1; the version of this API process is in the label.",
+            labels=["version"],
+        )
+        build.add_metric([self._version], 1)
+        yield build
         yield from self._of_requests()
         yield _gauge("http_connections", "Open connections.", observed.connections)
         yield _gauge("http_long_polls", "Requests that wait.", observed.long_polls)
@@ -71,6 +85,7 @@ class Exposition(Collector):
         yield _gauge(
             "metadata_stale", "1 while settings may be old.", observed.metadata_stale
         )
+        yield from self._of_load()
         ended = CounterMetricFamily(
             "halfpast_http_connections_ended",
             "Connections that were refused or cut off.",
@@ -88,6 +103,30 @@ class Exposition(Collector):
         for name, status in observed.services.items():
             if status is not None:
                 yield from _of_service(name, status)
+
+    def _of_load(self) -> Iterator[Metric]:
+        observed = self._observed
+        yield _gauge("http_work_units", "Work that is under way.", observed.work_units)
+        yield _gauge(
+            "http_work_units_max",
+            "How much may be, before more of it is refused.",
+            observed.work_units_max,
+        )
+        yield _gauge(
+            "http_loop_late_seconds",
+            "How late the event loop was just now, on average.",
+            observed.loop_late_s,
+        )
+        refused = CounterMetricFamily(
+            "halfpast_http_refused",
+            "Requests that were not let in or were too much, by status and code.",
+            labels=["status", "code"],
+        )
+        counts = Counter(self._http.refused)
+        counts[503, "overloaded"] += observed.shed
+        for (status, code), count in counts.items():
+            refused.add_metric([str(status), code], count)
+        yield refused
 
     def _of_requests(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(
@@ -141,7 +180,8 @@ def _of_service(service: str, status: BrokerStatus) -> Iterator[Metric]:
             metric = families.get((family, type_))
             if metric is None:
                 words = family.replace("_", " ")
-                documentation = help_for(service, name, words)
+                known_as = family if type_ == "histogram" else name
+                documentation = help_for(service, known_as, words)
                 metric = Metric(f"halfpast_{family}", documentation, type_)
                 families[family, type_] = metric
             is_total = type_ == "counter" and not name.endswith("_total")

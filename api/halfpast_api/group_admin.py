@@ -19,13 +19,8 @@ from halfpast_api.problems import Refusal, refuse_field
 from halfpast_api.reading import Reader
 from halfpast_api.times import render_instant
 from halfpast_api.topic_directory import Settings
-from halfpast_core_store.broker import (
-    Broker,
-    CommitOffsets,
-    DescribeGroup,
-    GroupDescription,
-    ListGroups,
-)
+from halfpast_core_store.broker import Broker, CommitOffsets, ListGroups
+from halfpast_core_store.group_standing import DescribeGroup, GroupDescription
 
 _DEPTH_MAX: Final = 16
 _BEHIND_ALL: Final = "~"  # sorts behind every character of a name
@@ -41,6 +36,7 @@ class GroupBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     backoff_initial_ms: int | None = None
     backoff_max_ms: int | None = None
     invisible_ms: int | None = None
+    ordered: bool | None = None
 
 
 class OffsetsBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,6 +54,7 @@ class GroupView(msgspec.Struct, omit_defaults=True):
     backoff_initial_ms: int
     backoff_max_ms: int
     invisible_ms: int
+    ordered: bool
     version: int | None = None
     created_at: str | None = None
     updated_at: str | None = None
@@ -81,12 +78,14 @@ class QueueLagView(msgspec.Struct):
 
 
 class LagView(msgspec.Struct):
-    """`lag` counts messages not settled: not given yet, and those in flight."""
+    """`lag` counts messages not settled: not given yet, and those in flight. Of these
+    `held_back` wait for an earlier one of their key, in an ordered group."""
 
     group: str
     topic: str
     lag: int
     in_flight: int
+    held_back: int
     queues: list[QueueLagView]
 
 
@@ -153,7 +152,7 @@ class GroupAdminHandlers:
             )
         call.check_topic(topic)
         check_topic_to_read(topic)
-        described = await self._broker.describe_group(DescribeGroup(group, topic))
+        described = await self._describe(group, topic)
         if not described.known:
             raise _unknown(group)
         return call.answer(200, _lag_view(group, topic, described))
@@ -172,8 +171,13 @@ class GroupAdminHandlers:
         await self._broker.commit_offsets(
             CommitOffsets(group, body.topic, dict(body.offsets))
         )
-        described = await self._broker.describe_group(DescribeGroup(group, body.topic))
+        described = await self._describe(group, body.topic)
         return call.answer(200, _lag_view(group, body.topic, described))
+
+    async def _describe(self, group: str, topic: str) -> GroupDescription:
+        is_ordered = self._settings.group_settings(group).ordered
+        request = DescribeGroup(group, topic, ordered=is_ordered)
+        return await self._broker.describe_group(request)
 
     async def _is_used(self, name: str) -> bool:
         """Whether the log knows the group: whether it comes next behind the last
@@ -195,6 +199,7 @@ class GroupAdminHandlers:
             backoff_initial_ms=settings.backoff_initial_ms,
             backoff_max_ms=settings.backoff_max_ms,
             invisible_ms=settings.invisible_ms,
+            ordered=settings.ordered,
             version=entry.version if entry else 0,
         )
         if entry is not None:
@@ -215,7 +220,7 @@ def _lag_view(group: str, topic: str, described: GroupDescription) -> LagView:
         for it in described.queues
     ]
     lag = sum(it.lag for it in queues) + described.in_flight
-    return LagView(group, topic, lag, described.in_flight, queues)
+    return LagView(group, topic, lag, described.in_flight, described.held_back, queues)
 
 
 def _unknown(name: str) -> Refusal:

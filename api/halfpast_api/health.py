@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -10,6 +10,7 @@ from halfpast_api.answer import Answer
 from halfpast_api.bodies import BodyReceiver
 from halfpast_api.call import Call
 from halfpast_api.exposition import CONTENT_TYPE, Exposition, Observed
+from halfpast_api.load.shedder import Shedder
 from halfpast_api.long_poll import LongPolls
 from halfpast_api.problems import Refusal
 from halfpast_api.push.push_server import PushServer
@@ -70,6 +71,8 @@ class HealthHandlers:
         self._exposition = exposition
         self._observe = observe
         self._push = push
+        self.also: Final[dict[str, Callable[[], BrokerStatus]]] = {}
+        """What else in this process counts, by name."""
 
     async def alive(self, call: Call) -> Answer:
         """GET /healthz"""
@@ -107,6 +110,7 @@ class HealthHandlers:
             (name, status if isinstance(status, BrokerStatus) else None)
             for name, status in statuses.items()
         )
+        observed.services.update((name, it()) for name, it in self.also.items())
         return Answer(200, self._exposition.render(observed), (), CONTENT_TYPE)
 
     async def statuses(self) -> dict[str, BrokerStatus | Exception]:
@@ -137,6 +141,7 @@ def observer(
     polls: LongPolls,
     receiver: BodyReceiver,
     freshness: Freshness,
+    shedder: Shedder,
 ) -> Callable[[], Observed]:
     """What this process itself knows, but for its requests."""
 
@@ -148,6 +153,10 @@ def observer(
             long_polls=len(polls),
             body_bytes=receiver.held,
             metadata_stale=freshness.stale_since_ms is not None,
+            shed=shedder.refused,
+            work_units=shedder.window.units,
+            work_units_max=shedder.window.size,
+            loop_late_s=shedder.window.late_s,
         )
 
     return observe

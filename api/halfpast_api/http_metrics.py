@@ -5,9 +5,11 @@
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+_REFUSALS: Final = frozenset({401, 403, 429, 503})
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 
 
@@ -31,15 +33,22 @@ class RouteMetrics:
 
 
 class HttpMetrics:
-    """The numbers of all routes. Requests that match none are counted together."""
+    """The numbers of all routes. Requests that match none are counted together.
+    `refused`: by status and code, those that were not let in, or were too much."""
 
     def __init__(self, routes: Iterable[tuple[str, str]]) -> None:
+        self.refused: Final = Counter[tuple[int, str]]()
         self._routes = {key: RouteMetrics(*key) for key in routes}
         self.unmatched: Final = RouteMetrics("ANY", "unmatched")
 
     def add(self, method: str, template: str) -> None:
         """One more route."""
         self._routes[method, template] = RouteMetrics(method, template)
+
+    def refuse(self, status: int, code: str) -> None:
+        """Count a refusal, if it is one of those."""
+        if status in _REFUSALS:
+            self.refused[status, code] += 1
 
     def route(self, method: str, template: str) -> RouteMetrics:
         return self._routes[method, template]

@@ -5,6 +5,7 @@ import io
 import logging
 import sys
 from enum import StrEnum
+from functools import partial
 from typing import TextIO, cast
 
 import structlog
@@ -43,11 +44,20 @@ class PresentStderr(io.TextIOBase):
             sys.stderr.flush()
 
 
+class NamedLogger(structlog.PrintLogger):
+    """It knows which part of the suite speaks; `name` goes into each of its lines."""
+
+    def __init__(self, file: TextIO, name: str = "halfpast") -> None:
+        super().__init__(file)
+        self.name = name
+
+
 def configure_logging(form: LogFormat, level: LogLevel) -> None:
     """To be called once, by a process's main function."""
     number = logging.getLevelNamesMapping()[level.upper()]
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     renderer: structlog.typing.Processor
@@ -65,7 +75,7 @@ def configure_logging(form: LogFormat, level: LogLevel) -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(stderr),
+        logger_factory=partial(NamedLogger, stderr),
         cache_logger_on_first_use=True,
     )
     # What libraries say through the standard library, such as asyncio.

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from halfpast_api.access.namespaced_names import names_in
 from halfpast_api.event_id import id_text
 from halfpast_api.reading import Format
 from halfpast_api.times import render_instant
@@ -15,6 +16,7 @@ from halfpast_core_store.record import HEADER, HEADER_SIZE, RecordFlag
 
 _JSON_FLAG: Final = int(RecordFlag.JSON)
 _RECEIPT_LENGTH_MAX: Final = 512
+_DEAD_NAMES: Final = ("dead_letter_topic", "dead_letter_group")
 _properties: Final = msgspec.msgpack.Decoder(dict[str, str])
 
 
@@ -59,11 +61,25 @@ class PulledView(msgspec.Struct):
 
 
 def view_messages(
-    delivered: Iterable[Delivered], topic: str, form: Format
+    delivered: Iterable[Delivered], topic: str, form: Format, namespace: str = ""
 ) -> list[MessageView]:
-    """All messages of one answer. `topic` is where they were read from."""
+    """All messages of one answer, for a caller of this namespace. `topic` is where they
+    were read from."""
     is_json = form is Format.JSON
-    return [_view(one, topic, is_json) for one in delivered]
+    views = [_view(one, topic, is_json) for one in delivered]
+    if namespace:
+        for view in views:
+            if _DEAD_NAMES[0] in view.properties:
+                _show_names(view.properties, namespace)
+    return views
+
+
+def _show_names(properties: dict[str, str], namespace: str) -> None:
+    """Where a dead letter comes from, as its namespace knows it."""
+    names = names_in(namespace)
+    for property_name in _DEAD_NAMES:
+        stored = properties.get(property_name, "")
+        properties[property_name] = names.outside(stored) or stored
 
 
 def render_receipt(receipt: bytes) -> str:

@@ -4,6 +4,42 @@ from collections.abc import Mapping
 from typing import Final
 
 HELP: Final[Mapping[str, str]] = {
+    "log_start_position": "Where in the log the oldest record that is kept begins.",
+    "log_durable_position": "Position in the log up to which all is durable.",
+    "log_size_bytes": "Bytes of the log's segments on disk.",
+    "index_flushed_position": "Position in the log up to which the broker's index "
+    "would survive a crash; a new start reads the log from there.",
+    "store_writable": "1 if events are taken, 0 while the disk is too full or the "
+    "store has failed.",
+    "log_frames_total": "Frames that were written to the log, each with one sync.",
+    "log_records_total": "Records in those frames.",
+    "log_sync_seconds_total": "Time that the thread which writes the log was at work.",
+    "log_commit_seconds": "Time to write a frame and sync it.",
+    "log_commit_requests": "Requests that shared one frame: the size of group commits.",
+    "log_commit_records": "Records in one frame.",
+    "lane_waiting_requests": "Requests that wait for the next frame, by lane.",
+    "lane_waiting_bytes": "Bytes of those requests.",
+    "lane_admitted_total": "Requests that were let into a lane.",
+    "lane_refused_total": "Requests that were refused with 503, their lane being full.",
+    "group_delivered_total": "Messages that consumer groups took, retries included.",
+    "group_settled_total": "Receipts that consumers gave back, by what they said.",
+    "group_dead_letters_total": "Messages that became dead letters of their group.",
+    "group_lag_messages": "Messages that a group has not taken yet; of the hundred "
+    "groups that are furthest behind.",
+    "group_in_flight_messages": "Messages that a group has taken and not settled, or "
+    "that wait there to be tried again.",
+    "groups_lag_messages": "Messages that groups have not taken yet, of all groups.",
+    "scheduled_total": "Events that were scheduled.",
+    "fired_total": "Scheduled events that were delivered.",
+    "cancelled_total": "Scheduled events that were cancelled.",
+    "lateness_ms": "From the due time of an event to when its delivery was durable.",
+    "lateness_ms_max": "The most that an event was late since the process began.",
+    "early_total": "Events delivered before their time. It must stay 0.",
+    "timers_in_wheel": "Timers that are loaded, since they are due soon.",
+    "timers_claimed": "Timers that are just being fired, cancelled or changed.",
+    "delay_server_ready": "1 if events fire and can be cancelled, 0 while the Delay "
+    "Server catches up.",
+    "delay_applied_position": "Position in the log up to which it knows everything.",
     "timers_pending": "Timers that wait to fire, in all topics.",
     "timers_counted": "1 if that is exact, 0 while they are counted again.",
     "events_finished": "Delivered and cancelled events that can be looked up.",
@@ -46,6 +82,18 @@ HELP: Final[Mapping[str, str]] = {
     "many milliseconds or more.",
     "loop_stall_ms_max": "The longest that the Delay Server's event loop stood still.",
     "loop_stall_busy_ms_max": "The most of such a standstill that was computing.",
+    "grpc_calls_total": "Calls of RocketMQ clients, by what they were answered.",
+    "grpc_call_seconds_total": "Time that those took, but for receives and streams.",
+    "grpc_clients": "RocketMQ clients that have called lately.",
+    "grpc_streams": "Telemetry streams that are open.",
+    "grpc_polls": "Receives that wait for messages.",
+    "grpc_renewals": "Messages kept hidden for push consumers that are at work.",
+    "grpc_renewed_total": "How often such a message was hidden anew.",
+    "grpc_check_topics": "Topics whose producers here can be asked how transactions "
+    "ended.",
+    "grpc_checks_sent_total": "Such questions that went to a producer.",
+    "grpc_checks_unsent_total": "Such questions for which no producer was there any "
+    "more; they are asked again.",
     "txn_service_ready": "1 if transactions can be ended, 0 while it catches up.",
     "txn_applied_position": "Position in the log up to which it knows everything.",
 }

@@ -70,11 +70,20 @@ async def exporter_holds(folder: "Path") -> bool:
 
 async def api_answers(host: str, port: int) -> bool:
     """Whether HTTP is served there and the services behind it answer."""
+    return await _is_ok(host, port, "/readyz")
+
+
+async def http_lives(host: str, port: int) -> bool:
+    """Whether HTTP is served there, whatever becomes of the services behind it."""
+    return await _is_ok(host, port, "/healthz")
+
+
+async def _is_ok(host: str, port: int, path: str) -> bool:
     async with asyncio.timeout(PROBE_S):
         reader, writer = await asyncio.open_connection(host, port)
         try:
             writer.write(
-                f"GET /readyz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+                f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
                 "".encode()
             )
             return b" 200 " in await reader.readline()

@@ -113,6 +113,7 @@ KINDS: Final[dict[str, Kind]] = {
     "forbidden_url": Kind(422, "Deliveries may not go to this address"),
     "producer_group_required": Kind(422, "This producer group has no settings"),
     "invalid_idempotency_key": Kind(422, "Not an idempotency key"),
+    "invalid_filter": Kind(422, "The filter cannot be read"),
     "filter_required": Kind(422, "It is not said which events are meant"),
     "invalid_operation_id": Kind(422, "Not the id of an operation"),
     "invalid_schedule": Kind(422, "Such a schedule cannot be meant"),
@@ -125,6 +126,7 @@ KINDS: Final[dict[str, Kind]] = {
     "receipt_of_another_group": Kind(422, "The receipt belongs to another group"),
     "name_too_long": Kind(422, "The name is too long for its namespace"),
     "invalid_scope": Kind(422, "Not a scope"),
+    "invalid_subject": Kind(422, "Not somebody who can be limited"),
     "offset_out_of_range": Kind(422, "The queue does not hold this offset"),
     "queues_shrink": Kind(422, "A topic cannot have fewer queues than before"),
     # the state of things
@@ -138,6 +140,8 @@ KINDS: Final[dict[str, Kind]] = {
     "event_not_dead": Kind(409, "The event is not a dead letter"),
     "topic_closed": Kind(409, "The topic takes no events"),
     "too_many_pending": Kind(429, "Too many events are pending", True),
+    "rate_limited": Kind(429, "Too many requests", True),
+    "bytes_limited": Kind(429, "Too many bytes", True),
     "unknown_topic": Kind(404, "No such topic"),
     "unknown_queue": Kind(404, "No such queue"),
     "unknown_group": Kind(404, "No such group"),
@@ -152,10 +156,13 @@ KINDS: Final[dict[str, Kind]] = {
     "unknown_key": Kind(404, "No such key"),
     "key_revoked": Kind(409, "The key is revoked"),
     "unknown_namespace": Kind(404, "No such namespace"),
+    "no_limits": Kind(404, "No limits"),
     "namespace_in_use": Kind(409, "The namespace is in use"),
     "topic_exists": Kind(409, "The topic exists already"),
     "already_delivered": Kind(409, "The event has been delivered"),
     "already_cancelled": Kind(409, "The event has been cancelled"),
+    "clock_not_virtual": Kind(409, "The clock is the machine's"),
+    "clock_goes_forward": Kind(409, "Clocks do not go back"),
     "receipt_expired": Kind(409, "The receipt has expired"),
     "stale_version": Kind(412, "Changed since you last looked"),
     # the server
@@ -167,6 +174,7 @@ KINDS: Final[dict[str, Kind]] = {
     "metadata_unavailable": Kind(503, "The metadata database is away", True),
     "store_failed": Kind(503, "The store is restarting", True),
     "fence_lost": Kind(503, "Another instance took over", True),
+    "clock_stuck": Kind(503, "What is due now takes too long", True),
     "store_full": Kind(507, "The store is full", True),
     "corrupt_log": Kind(500, "The log is damaged here"),
     "internal": Kind(500, "Something unexpected happened"),
@@ -201,7 +209,7 @@ _ADVICE: Final = {
     "event_dead": "; POST /v1/events/{id}:redrive to have it tried again, or DELETE it",
     "event_not_dead": "; to have it at once, POST /v1/events/{id}:deliver-now",
     "too_many_pending": ", nothing was stored: repeat it when some are delivered, or "
-    "raise max_pending in the settings of the topic",
+    "have max_pending raised, in the settings of the topic or yours (GET /v1/limits)",
     "unknown_transaction": "; check the id, which ends in 0000; it may also have been "
     "forgotten after its time",
     "transaction_conflict": ", which does not change any more; act by that",
@@ -219,6 +227,7 @@ _WITH_FIELD: Final = frozenset(
         "invalid_cron",
         "unknown_time_zone",
         "never_occurs",
+        "invalid_filter",
     }
 )
 _SERVICES_SAY: Final = KINDS.keys() - {"internal"}

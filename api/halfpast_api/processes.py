@@ -18,6 +18,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from halfpast_api.awaited import awaited
+from halfpast_api.one_process import Configs, open_all
 from halfpast_api.parts import (
     Services,
     open_api,
@@ -30,8 +31,10 @@ from halfpast_api.parts import (
 from halfpast_api.places import Places
 from halfpast_api.probes import broker_answers, delay_answers
 from halfpast_api.shutdown import Failure, serve_until_asked
+from halfpast_api.tracing.opening import open_tracing
 
 if TYPE_CHECKING:
+    from halfpast_api.clock.clock_file import ClockFile
     from halfpast_api.config import ApiConfig
     from halfpast_api.push.config import PushConfig
     from halfpast_chronos.config import ChronosConfig
@@ -53,30 +56,26 @@ def run_dev(
     push_allow: "AllowList",
     api: "ApiConfig",
     ready: Ready,
+    clock_file: "ClockFile | None" = None,
 ) -> None:
-    """Everything in one process."""
+    """Everything in one process; with a `clock_file` by the virtual clock in it."""
+    configs = Configs(
+        store=store,
+        chronos=chronos,
+        txn=txn,
+        check_allow=allow,
+        push=push,
+        push_allow=push_allow,
+        api=api,
+    )
 
     async def main() -> None:
         address = ""
 
         async def open_parts(stack: AsyncExitStack) -> list[Failure]:
             nonlocal address
-            broker, broker_failed = await open_broker(stack, places, store)
-            metadata = await open_metadata(stack, places)
-            delay, delay_failed = await open_delay(
-                stack, places, broker, metadata, chronos
-            )
-            transactions, txn_failed = await open_transactions(
-                stack, places, broker, metadata, txn, allow
-            )
-            pusher, push_failed = await open_push(
-                stack, places, broker, delay, metadata, push, push_allow
-            )
-            services = Services(
-                broker=broker, delay=delay, transactions=transactions, push=pusher
-            )
-            address = await open_api(stack, places, services, metadata, api)
-            return [broker_failed, delay_failed, txn_failed, push_failed]
+            address, failures = await open_all(stack, places, configs, clock_file)
+            return failures
 
         await serve_until_asked(open_parts, lambda: ready(address))
 
@@ -113,7 +112,10 @@ def run_chronos(places: Places, chronos: "ChronosConfig", ready: Ready) -> None:
             broker = BrokerClient(places.broker)
             stack.push_async_callback(broker.close)
             metadata = await open_metadata(stack, places)
-            delay, failed = await open_delay(stack, places, broker, metadata, chronos)
+            tracing = open_tracing(stack, "chronos")
+            delay, failed = await open_delay(
+                stack, places, broker, metadata, chronos, tracing=tracing
+            )
             server = await serve_delay(delay, places.chronos)
             stack.push_async_callback(server.stop, STOP_GRACE_S)
             return [failed]
@@ -140,7 +142,13 @@ def run_txn(places: Places, txn: "TxnConfig", allow: "AllowList", ready: Ready) 
             stack.push_async_callback(broker.close)
             metadata = await open_metadata(stack, places)
             transactions, failed = await open_transactions(
-                stack, places, broker, metadata, txn, allow
+                stack,
+                places,
+                broker,
+                metadata,
+                txn,
+                allow,
+                tracing=open_tracing(stack, "txn"),
             )
             server = await serve_transactions(transactions, places.transactions)
             stack.push_async_callback(server.stop, STOP_GRACE_S)
@@ -177,7 +185,14 @@ def run_push(
             stack.push_async_callback(delay.close)
             metadata = await open_metadata(stack, places)
             service, failed = await open_push(
-                stack, places, broker, delay, metadata, push, allow
+                stack,
+                places,
+                broker,
+                delay,
+                metadata,
+                push,
+                allow,
+                tracing=open_tracing(stack, "push"),
             )
             server = await serve_push(service, places.push)
             stack.push_async_callback(server.stop, STOP_GRACE_S)
@@ -216,7 +231,10 @@ def run_api(places: Places, api: "ApiConfig", ready: Ready) -> None:
                 broker=broker, delay=delay, transactions=transactions, push=push
             )
             metadata = await open_metadata(stack, places)
-            address = await open_api(stack, places, services, metadata, api)
+            tracing = open_tracing(stack, "api")
+            address = await open_api(
+                stack, places, services, metadata, api, tracing=tracing
+            )
             return []
 
         await serve_until_asked(open_parts, lambda: ready(address))

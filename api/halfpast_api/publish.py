@@ -78,10 +78,10 @@ class PublishHandlers:
         row = row_of(call.read(self._reader), name)
         seed = self._source.seed()
         dedup = dedup_of(call, f"event\0{name}", seed)
-        topic = await self._directory.to_write(name)
+        topic = call.bounded(await self._directory.to_write(name))
         encoded = _encode(row, topic, seed, call.form)
         if encoded.dues_ms[0]:
-            await self._quotas.admit(topic)
+            await self._quotas.admit(topic, call.max_pending)
         request = Append(encoded.runs, dedup=dedup, durable=topic.is_durable)
         appended = await self._broker.append(request)
         extra: list[tuple[str, str]] = []
@@ -113,10 +113,11 @@ class PublishHandlers:
             body.delay_ms = 0
         expected = headers.if_match(call.headers)
         seed = self._source.seed()
-        topic = await self._directory.to_write(name)
+        topic = call.bounded(await self._directory.to_write(name))
         records: list[bytes] = []
         encoder = EventEncoder(topic, seed, call.form, records, int(RecordFlag.UPSERT))
         encoder.add(row_of(body, name), b"\0\0")
+        await self._quotas.admit_to_space(call.max_pending)
         replaced = await self._delay.replace(
             Replace(
                 record=records[0],

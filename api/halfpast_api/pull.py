@@ -9,6 +9,7 @@ from halfpast_api.long_poll import LongPolls
 from halfpast_api.message_view import PulledView, view_messages
 from halfpast_api.problems import Refusal
 from halfpast_api.topic_directory import TopicDirectory
+from halfpast_api.wanted_messages import FILTER_TYPES, parse_wanted
 from halfpast_core_store.broker import Broker, Pull, Pulled
 from halfpast_core_store.errors import OffsetOutOfRange
 
@@ -29,17 +30,22 @@ class PullHandlers:
     async def pull(self, call: Call) -> Answer:
         """GET /v1/topics/{topic}/queues/{queue}/messages
 
-        Without an offset from the first message that the queue still holds.
+        Without an offset from the first message that the queue still holds. With a
+        filter `next_offset` is behind all that was looked at.
         """
         topic, queue = call.parameters
-        query = call.query("offset", "max", "wait_ms")
+        query = call.query("offset", "max", "wait_ms", "filter", "filter_type")
         wait_ms = query.integer("wait_ms", 0, 0, WAIT_MS_MAX)
+        filter_type = query.choice("filter_type", "tag", FILTER_TYPES)
+        wanted = parse_wanted(query.text("filter"), filter_type)
         request = Pull(
             topic=topic,
             queue=_queue_number(queue),
             offset=query.integer("offset", 0, 0),
             count=query.integer("max", 32, 1, _COUNT_MAX),
             wait_ms=0 if self._polls.stopping else wait_ms,
+            tags=wanted.tags,
+            filter=wanted.expression,
         )
         await self._directory.to_read(topic)
         try:
@@ -50,7 +56,9 @@ class PullHandlers:
             request.offset = error.offset_min
             pulled = await self._pull(call, request)
         view = PulledView(
-            messages=view_messages(pulled.messages, topic, call.answer_form),
+            messages=view_messages(
+                pulled.messages, topic, call.answer_form, call.access.namespace
+            ),
             next_offset=pulled.next_offset,
             min_offset=pulled.offset_min,
             max_offset=pulled.offset_max,

@@ -4,10 +4,8 @@ Everything that a handler works with comes from the `Space`, which holds nothing
 other namespaces. `Surroundings` are what all namespaces of a process share.
 """
 
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
 
 import uuid_utils
 
@@ -15,6 +13,8 @@ from halfpast_api import routes
 from halfpast_api.access.access_routes import AccessHandlers, access_routes
 from halfpast_api.access.space import Space
 from halfpast_api.batch import BatchHandlers
+from halfpast_api.clock.clock_handlers import ClockHandlers
+from halfpast_api.clock.clock_routes import clock_routes
 from halfpast_api.config import ApiConfig
 from halfpast_api.console.site import Site
 from halfpast_api.consume import ConsumeHandlers
@@ -26,6 +26,11 @@ from halfpast_api.delay.schedules import ScheduleHandlers
 from halfpast_api.events import EventHandlers
 from halfpast_api.group_admin import GroupAdminHandlers
 from halfpast_api.health import HealthHandlers
+from halfpast_api.limits.limit_handlers import LimitHandlers
+from halfpast_api.limits.limit_routes import limit_routes
+from halfpast_api.limits.limiter import Limiter
+from halfpast_api.limits.own_limits import OwnLimitsHandlers
+from halfpast_api.limits.pending_count import PendingCount
 from halfpast_api.long_poll import LongPolls
 from halfpast_api.metadata.store import MetadataStore
 from halfpast_api.openapi.handlers import DescriptionHandlers
@@ -47,12 +52,10 @@ from halfpast_api.transactions.outcomes import OutcomeHandlers
 from halfpast_api.transactions.producer_groups import ProducerGroupHandlers
 from halfpast_txn.address_rules import AllowList
 
-_SOURCE: Final = Source(lambda: uuid_utils.uuid7().bytes, time.time_ns)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the handlers of all namespaces share."""
+    """What the handlers of all namespaces share. `now_ns` is the wall clock's."""
 
     config: ApiConfig
     polls: LongPolls
@@ -62,6 +65,18 @@ class Surroundings:
     push: PushServer | None
     rows: MetadataStore
     access: AccessHandlers
+    limits: LimitHandlers
+    limiter: Limiter
+    clock: ClockHandlers
+    now_ns: Callable[[], int]
+
+    @property
+    def source(self) -> Source:
+        """Where ids and times of acceptance come from."""
+        return Source(lambda: uuid_utils.uuid7().bytes, self.now_ns)
+
+    def now_ms(self) -> int:
+        return self.now_ns() // 1_000_000
 
 
 def route_table(space: Space, around: Surroundings) -> Iterable[Route]:
@@ -76,6 +91,7 @@ def route_table(space: Space, around: Surroundings) -> Iterable[Route]:
         *routes.health_routes(around.health, metrics_open=around.config.metrics_open),
         *routes.description_routes(around.description),
         *access_routes(around.access, around.config.bodies),
+        *clock_routes(around.clock, around.config.bodies),
     ]
     around.description.know(table)
     return table
@@ -85,10 +101,14 @@ def _event_routes(space: Space, around: Surroundings) -> Iterable[Route]:
     broker, delay, directory = space.broker, space.delay, space.directory
     limits = around.config.bodies
     depth_max = limits.depth_max
-    quotas = PendingQuotas(delay)
+    pending = PendingCount(delay, space.owned)
+    quotas = PendingQuotas(delay, pending)
+    yield from limit_routes(
+        around.limits, OwnLimitsHandlers(around.limiter, pending, around.config), limits
+    )
     yield from routes.publish_routes(
-        PublishHandlers(broker, delay, directory, _SOURCE, depth_max, quotas),
-        BatchHandlers(broker, directory, _SOURCE, limits, quotas),
+        PublishHandlers(broker, delay, directory, around.source, depth_max, quotas),
+        BatchHandlers(broker, directory, around.source, limits, quotas),
         limits,
     )
     yield from routes.event_routes(
@@ -99,6 +119,7 @@ def _event_routes(space: Space, around: Surroundings) -> Iterable[Route]:
             directory,
             space.settings,
             depth_max=depth_max,
+            now_ns=around.now_ns,
         ),
         limits,
     )
@@ -111,11 +132,11 @@ def _event_routes(space: Space, around: Surroundings) -> Iterable[Route]:
 
 def _schedule_routes(space: Space, around: Surroundings) -> Iterable[Route]:
     delay, directory, limits = space.delay, space.directory, around.config.bodies
-    bulk = BulkHandlers(delay, directory, space.settings, _SOURCE)
+    bulk = BulkHandlers(delay, directory, space.settings, around.source)
     yield from routes.bulk_routes(
         bulk,
-        OperationHandlers(space.namespace, bulk, around.rows, _now_ms),
-        DueHandlers(delay, directory),
+        OperationHandlers(space.namespace, bulk, around.rows, around.now_ms),
+        DueHandlers(delay, directory, around.now_ns),
         limits,
     )
     yield from routes.dead_letter_routes(
@@ -124,12 +145,12 @@ def _schedule_routes(space: Space, around: Surroundings) -> Iterable[Route]:
             space.broker,
             DeadLetterHandlers(delay, directory),
             around.rows,
-            _SOURCE,
+            around.source,
         ),
         limits,
     )
     yield from routes.schedule_routes(
-        ScheduleHandlers(delay, directory, _SOURCE, limits.depth_max), limits
+        ScheduleHandlers(delay, directory, around.source, limits.depth_max), limits
     )
 
 
@@ -143,16 +164,16 @@ def _transaction_routes(space: Space, around: Surroundings) -> Iterable[Route]:
             transactions,
             directory,
             settings,
-            _SOURCE,
+            around.source,
             limits,
             bodies,
             space.names,
         ),
         BeginBatchHandlers(
-            broker, directory, settings, _SOURCE, limits, bodies, space.names
+            broker, directory, settings, around.source, limits, bodies, space.names
         ),
         OutcomeHandlers(transactions),
-        ListingHandlers(transactions, directory),
+        ListingHandlers(transactions, directory, around.now_ns),
         CheckHandlers(transactions, around.polls),
         bodies,
     )
@@ -188,7 +209,3 @@ def _endpoint_routes(space: Space, around: Surroundings) -> Iterable[Route]:
         AttemptHandlers(space.namespace, space.metadata, around.rows),
         around.config.bodies,
     )
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from halfpast_api.access.verbs import Reach, Verb, default_reach, default_verb
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
+from halfpast_api.load.urgency import urgency_of
 from halfpast_api.problems import Refusal
 
 Handler = Callable[[Call], Awaitable[Answer]]
@@ -23,11 +24,12 @@ class Route:
     `verb` and `reach` are what a caller must be allowed; left out, they are the
     stricter of what they may be. `is_page`: it is for people, so whoever must log in
     first is sent to where that is done. `topic_at`: which parameter is the topic.
+    `urgency`: how soon it is refused when there are too many.
     """
 
     __slots__ = (
         *("body_max", "handler", "is_page", "method", "reach", "template"),
-        *("topic_at", "verb"),
+        *("topic_at", "urgency", "verb"),
     )
 
     def __init__(
@@ -48,6 +50,7 @@ class Route:
         self.verb = verb or default_verb(method)
         self.reach = reach or default_reach(template)
         self.is_page = is_page
+        self.urgency = urgency_of(method, template, self.verb, is_page=is_page)
         names = [it for it in template.split("/") if it.startswith("{")]
         self.topic_at = names.index("{topic}") if "{topic}" in names else -1
 

@@ -11,6 +11,11 @@ from importlib import import_module
 def main() -> None:
     """Run the service that the first argument names."""
     load_structlog()
+    serve()
+
+
+def serve() -> None:
+    """The same, when structlog has been loaded."""
     import typer
 
     from halfpast_api import cli_serve

@@ -2,14 +2,16 @@
 
 import asyncio
 import errno
+import os
 import socket
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from halfpast_api.line_output import print_as_json, print_at_once
 from halfpast_api.places import Places
 from halfpast_api.probes import (
     api_answers,
@@ -24,17 +26,20 @@ from halfpast_api.supervisor import GaveUp, Service, Supervisor
 
 R = TypeVar("R")
 
+NOTHING: Mapping[str, str] = {}
 PATIENCE_S = 2.0
 """How long processes of a killed predecessor may take to be gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrance:
-    """Where HTTP is served. `reuse_port`: others may serve there as well."""
+    """Where HTTP is served. `reuse_port`: others may serve there as well. What else
+    the process is told that serves it is in `environment`."""
 
     host: str
     port: int
     reuse_port: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def run_suite(
@@ -60,10 +65,12 @@ def run_suite(
     host = entrance.host
 
     async def main() -> None:
-        kept = services(places, host, port, check_allow, push_allow, auth)
+        kept = services(
+            places, host, port, check_allow, push_allow, auth, entrance.environment
+        )
         if export is not None:
             kept.append(exporter(places, export))
-        supervisor = Supervisor(kept, print_at_once)
+        supervisor = Supervisor(kept, _printer(os.environ))
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, supervisor.stop)
@@ -84,9 +91,9 @@ def services(
     check_allow: str = "",
     push_allow: str = "",
     auth: str = "auto",
+    of_api: Mapping[str, str] = NOTHING,
 ) -> list[Service]:
     """In the order in which they need each other; they stop in reverse."""
-    program = (sys.executable, "-m", "halfpast_api.serving")
     data = ("--data", str(places.data))
     broker = ("--broker", places.broker)
     chronos = ("--chronos", places.chronos)
@@ -100,25 +107,29 @@ def services(
     return [
         Service(
             name="broker",
-            command=[*program, "broker", *data, *broker],
+            nursed=True,
+            command=["broker", *data, *broker],
             is_ready=lambda: broker_answers(places.broker),
         ),
         Service(
             name="chronos",
-            command=[*program, "chronos", *data, *broker, *chronos],
+            nursed=True,
+            command=["chronos", *data, *broker, *chronos],
             environment=secrets,
             is_ready=lambda: delay_answers(places.chronos),
         ),
         Service(
             name="txn",
-            command=[*program, "txn", *data, *broker, *txn, *allow],
+            nursed=True,
+            command=["txn", *data, *broker, *txn, *allow],
             environment=secrets,
             is_ready=lambda: transactions_answer(places.transactions),
         ),
         Service(
             name="push",
+            nursed=True,
             command=[
-                *(*program, "push", *data),
+                *("push", *data),
                 *(*broker, *chronos, *push, *allow_push),
             ],
             environment=secrets,
@@ -126,11 +137,12 @@ def services(
         ),
         Service(
             name="api",
+            nursed=True,
             command=[
-                *(*program, "api", *data),
+                *("api", *data),
                 *(*broker, *chronos, *txn, *push, *allow, *allow_push, *listen),
             ],
-            environment=secrets,
+            environment={**secrets, **of_api},
             is_ready=lambda: api_answers(host, port),
         ),
     ]
@@ -146,8 +158,9 @@ def exporter(places: Places, folder: Path) -> Service:
     )
 
 
-def print_at_once(line: str) -> None:
-    print(line, flush=True)
+def _printer(environment: Mapping[str, str]) -> Callable[[str], None]:
+    is_json = environment.get("HALFPAST_LOG_FORMAT") == "json"
+    return print_as_json if is_json else print_at_once
 
 
 def _until_free(take: Callable[[], R], deadline_s: float) -> R:

@@ -16,8 +16,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from halfpast_api.child_process import ChildProcess, execute
 from halfpast_api.cli_output import FOLDER_UNUSABLE, USAGE
 from halfpast_api.deathwatch import supervisor_entry
+from halfpast_api.nursery_link import NurseryLink
 from halfpast_api.shutdown import Asked
 
 _LINE_SIZE_MAX = 64 * 1024
@@ -27,13 +29,16 @@ _LINE_SIZE_MAX = 64 * 1024
 class Service:
     """A process to be kept. `is_ready` asks it; it may raise OSError for 'no'.
 
-    Secrets go into `environment`: a command line can be read by everybody.
+    Secrets go into `environment`: a command line can be read by everybody. What is
+    `nursed` is one of the suite's own services; `command` is then what follows
+    `halfpast`, and it comes from the nursery.
     """
 
     name: str
     command: Sequence[str]
     is_ready: Callable[[], Awaitable[bool]]
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    nursed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +89,9 @@ class Supervisor:
         width = max(len(service.name) for service in services)
         # Its read end goes to the children, its write end only ends with us.
         self._pipe = os.pipe()
+        self._nursery = NurseryLink(self._pipe[0])
         self._kept = [
-            _Kept(service, policy, self._pipe[0], width, write) for service in services
+            _Kept(service, policy, self._start, width, write) for service in services
         ]
         self._stopping = asyncio.Event()
         self._asked = Asked(time.monotonic)
@@ -113,12 +119,23 @@ class Supervisor:
                 kept.stopping = True
             for kept, task in reversed(list(zip(self._kept, tasks, strict=True))):
                 await kept.stop(task)
+            await self._nursery.close()
             for fd in self._pipe:
                 os.close(fd)
 
     async def _all_answer(self) -> None:
         for kept in self._kept:
             await kept.ready.wait()
+
+    async def _start(self, service: Service) -> ChildProcess:
+        if service.nursed:
+            return await self._nursery.start(service.command, service.environment)
+        environment = {
+            **service.environment,
+            **supervisor_entry(self._pipe[0]),
+            "PYTHONUNBUFFERED": "1",
+        }
+        return await execute(service.command, environment, self._pipe[0])
 
     def stop(self) -> None:
         """End all services gracefully; asked again, at once."""
@@ -139,17 +156,17 @@ class _Kept:
         self,
         service: Service,
         policy: RestartPolicy,
-        pipe_fd: int,
+        start: Callable[[Service], Awaitable[ChildProcess]],
         width: int,
         write: Callable[[str], None],
     ) -> None:
         self.service = service
         self.ready = asyncio.Event()
         self._policy = policy
-        self._pipe_fd = pipe_fd
+        self._start = start
         self._prefix = f"{service.name:<{width}} | "
         self._write = write
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ChildProcess | None = None
         self.stopping = False
 
     @property
@@ -194,22 +211,7 @@ class _Kept:
     async def _run_once(self) -> tuple[float | None, int]:
         """How long it was ready, or None if it never was; and how it ended."""
         loop = asyncio.get_running_loop()
-        environment: Mapping[str, str] = {
-            **os.environ,
-            **self.service.environment,
-            **supervisor_entry(self._pipe_fd),
-            "PYTHONUNBUFFERED": "1",
-        }
-        self._process = process = await asyncio.create_subprocess_exec(
-            *self.service.command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=environment,
-            pass_fds=(self._pipe_fd,),
-            # Ctrl-C is for the supervisor alone, which then keeps the order.
-            process_group=0,
-        )
+        self._process = process = await self._start(self.service)
         if self.stopping:
             self.signal(signal.SIGTERM)
         assert process.stdout is not None

@@ -150,7 +150,9 @@ class TopicAdminHandlers:
             raise UnknownTopic(name)
         entry = await self._metadata.topic(name)
         view = _view(described, self._defaults(name), entry)
-        view.release = await release_of(self._delay, described.topic.id)
+        view.release = await release_of(
+            self._delay, described.topic.id, is_paused=view.paused
+        )
         return _answer(call, 200, view)
 
     async def put(self, call: Call) -> Answer:

@@ -1,9 +1,8 @@
-"""Topics and dead letters over HTTP, as the command line needs them.
+"""Topics over HTTP, as the command line needs them.
 
 Times stay the text that the server wrote, so that --json shows what it said.
 """
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from halfpast.request_body import json_body
 from halfpast.server_calls import escaped
 from halfpast.transport import Repeat
-from halfpast_api.open_calls import OpenCalls
+from halfpast_api.page_calls import Json, PageCalls
 
 
 class ReleaseView(msgspec.Struct):
@@ -42,26 +41,7 @@ class TopicView(msgspec.Struct):
     release: ReleaseView | None = None
 
 
-class DeadLetterView(msgspec.Struct, omit_defaults=True):
-    """An event that its topic did not take."""
-
-    id: str
-    topic: str
-    state: str
-    deliver_at: str | None = None
-    dead_at: str | None = None
-    attempts: int = 0
-    reason: str = ""
-    key: str | None = None
-    tag: str | None = None
-
-
-class _Page(msgspec.Struct):
-    dead_letters: list[DeadLetterView]
-    next_page_token: str | None
-
-
-class TopicCalls(OpenCalls):
+class TopicCalls(PageCalls):
     """Calls of one server; used inside `async with`. Raises a `HalfpastError`."""
 
     async def get(self, topic: str) -> TopicView:
@@ -78,23 +58,16 @@ class TopicCalls(OpenCalls):
         )
         return answer.read(TopicView)
 
-    async def dead_letters(
-        self, topic: str | None, page_size: int
-    ) -> AsyncIterator[list[DeadLetterView]]:
-        """Dead letters of the Delay Server, page by page."""
-        query = {"source": "delay", "limit": str(page_size)}
-        if topic is not None:
-            query["topic"] = topic
-        while True:
-            page = (await self._read("/v1/dead-letters", query)).read(_Page)
-            yield page.dead_letters
-            if not page.next_page_token:
-                return
-            query["page_token"] = page.next_page_token
-
-    async def redrive(self, event: str) -> DeadLetterView:
-        """Have a dead letter tried again, now."""
+    async def create(self, topic: str, **settings: Any) -> TopicView:
+        """A new one. Raises Conflict if there is one of this name."""
         answer = await self._send(
-            "POST", f"/v1/events/{escaped(event)}:redrive", repeat=Repeat.MAY_CONFLICT
+            "POST",
+            "/v1/topics",
+            repeat=Repeat.MAY_CONFLICT,
+            body=json_body(name=topic, **settings),
         )
-        return answer.read(DeadLetterView)
+        return answer.read(TopicView)
+
+    async def list(self, count: int) -> list[Json]:
+        """The first ones, by name, with how many events wait in each."""
+        return await self.some("/v1/topics", "topics", count)

@@ -7,7 +7,7 @@ is known of a topic is asked for anew when it is older than `config.topic_cache_
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from halfpast_api.config import ApiConfig
@@ -47,6 +47,11 @@ class Topic:
         """The queue for the messages without a key of one request."""
         self.turn += 1
         return self.turn % self.queue_count
+
+    def bounded(self, max_delay_ms: int) -> "Topic":
+        """The same for a caller who may not schedule as far ahead as others."""
+        self.turn += 1  # those copies take turns too
+        return replace(self, max_delay_ms=max_delay_ms)
 
 
 class TopicDirectory:

@@ -7,6 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import Final
 
 from halfpast_api.config import ConnectionLimits
 from halfpast_api.connection import Connection, Stage
@@ -14,17 +15,24 @@ from halfpast_api.problems import Refusal
 
 _RETRY_LATER = [("Retry-After", "1")]
 
+Shed = Callable[[bytes], bytes | None]
+_REASONS: Final = ("refused", "malformed", "header_timeout", "idle", "write_timeout")
+
 
 class Watchdog:
     """Counts the connections of one server and looks after them."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(
+        self, limits: ConnectionLimits, shed: Shed = lambda _data: None
+    ) -> None:
         self._limits = limits
+        self.shed: Final = shed
+        """What to answer to the first bytes of a request without parsing them."""
         self._by_address: Counter[str] = Counter()
         self._task: asyncio.Task[None] | None = None
         self.open = 0
-        self.ended: Counter[str] = Counter()
-        """How many were ended or refused, by reason."""
+        self.ended: Counter[str] = Counter(dict.fromkeys(_REASONS, 0))
+        """How many were ended or refused, by reason; each is there from the start."""
 
     def start(self, connections: Callable[[], Iterable[object]]) -> None:
         """Sweep over what `connections` gives until `stop`."""

@@ -89,6 +89,11 @@ class BulkService:
             return self._operations.get(decision.event_id)
         return decision
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether an operation runs."""
+        return bool(self._operations.running())
+
     def gauges(self) -> dict[str, float]:
         """The present state, as the metrics show it."""
         return {"operations_running": len(self._operations.running())}

@@ -1,15 +1,18 @@
 """Firing what is due, exactly then: batches of timers on their way to the log."""
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
+from halfpast_core_store.broker import Append
 from halfpast_core_store.errors import CoreError, FenceLost, TooEarly
+from halfpast_core_store.ports import Clock
 from halfpast_core_store.rpc_errors import UNSURE
 
 from .core import DelayCore, Firing
 from .standing import Standing
-from .tick import Tick
+from .tick import tick_of
 
 RETRY_S = 0.1
 TOO_EARLY_S = 1.0
@@ -20,15 +23,25 @@ log = structlog.get_logger("halfpast.chronos")
 class Firer:
     """Watches the clock. A few batches may be on their way at once."""
 
-    def __init__(self, core: DelayCore, standing: Standing, in_flight_max: int) -> None:
+    def __init__(
+        self, core: DelayCore, standing: Standing, in_flight_max: int, clock: Clock
+    ) -> None:
         self._core = core
         self._standing = standing
         self._in_flight_max = in_flight_max
         self._loop = asyncio.get_running_loop()
-        self._tick = Tick(self._loop, self.look)
+        self._tick = tick_of(clock, self._loop, self.look)
         self._in_flight: set[asyncio.Task[None]] = set()
         self._paused_until = 0.0
         self._refusal = ""
+        self.observer: Callable[[Append], None] | None = None
+        """Told what has become durable, if somebody wants to know."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is on its way, or due and may go."""
+        core = self._core
+        return bool(self._in_flight) or core.idle_until(core.now_ms()) == 0
 
     def look(self) -> None:
         """Fire a batch of what is due, or set the alarm for what comes next."""
@@ -82,6 +95,8 @@ class Firer:
         try:
             appended = await self._standing.append(firing.request)
             self._core.became_durable(appended.position)
+            if self.observer is not None:
+                self.observer(firing.request)
             self._refusal = ""
         except UNSURE:
             self._standing.lose()

@@ -16,12 +16,20 @@ from pathlib import Path
 
 import structlog
 
-from halfpast_core_store.broker import Acquire, Broker, BrokerStatus, Empty, Hold
+from halfpast_core_store.broker import (
+    Acquire,
+    Append,
+    Broker,
+    BrokerStatus,
+    Empty,
+    Hold,
+)
 from halfpast_core_store.claim_waiters import ClaimWaiters
 from halfpast_core_store.errors import FenceLost
 from halfpast_core_store.flusher import Flusher
 from halfpast_core_store.folder import FolderLock
 from halfpast_core_store.follower import Follower
+from halfpast_core_store.ports import Clock
 from halfpast_core_store.real_clock import RealClock
 from halfpast_core_store.record import Family
 from halfpast_core_store.rocks_index import RocksIndex
@@ -73,6 +81,7 @@ class DelayService:
         broker: Broker,
         config: ChronosConfig,
         controls: TopicControls,
+        clock: Clock,
     ) -> None:
         self._core = core
         self._lock = lock
@@ -82,7 +91,7 @@ class DelayService:
         self._closing = False
         self._waiters = ClaimWaiters(core, self._loop)
         self._standing = Standing(core, broker, self._waiters, self._fail)
-        self._firer = Firer(core, self._standing, config.fire_in_flight)
+        self._firer = Firer(core, self._standing, config.fire_in_flight, clock)
         self._controls = ControlWatch(
             core, broker, controls, self._standing, self._firer
         )
@@ -138,6 +147,7 @@ class DelayService:
         broker: Broker,
         config: ChronosConfig,
         controls: TopicControls | None = None,
+        clock: Clock | None = None,
     ) -> "DelayService":
         """Open the timers in `folder`, take the role, catch up with the log, fire.
 
@@ -154,8 +164,9 @@ class DelayService:
         except BaseException:
             lock.close()
             raise
-        core = DelayCore(index, RealClock(), config, is_controlled=controls is not None)
-        service = cls(core, lock, broker, config, controls or NoControls())
+        clock = clock or RealClock()
+        core = DelayCore(index, clock, config, is_controlled=controls is not None)
+        service = cls(core, lock, broker, config, controls or NoControls(), clock)
         try:
             await service._take_role()
         except BaseException:
@@ -188,6 +199,10 @@ class DelayService:
         if not self.failed.done():
             self.failed.set_exception(error)
         self._waiters.wake_all()
+
+    def observe_firings(self, observer: Callable[[Append], None]) -> None:
+        """Tell it, on the loop, of each firing that has become durable."""
+        self._firer.observer = observer
 
     async def close(self) -> None:
         """Stop firing, let what is on its way arrive, flush, give up the folder."""
@@ -253,6 +268,15 @@ class DelayService:
         while more:
             more = self._core.horizon.load(self._core.now_ms())
             await asyncio.sleep(pause_s)
+
+    async def settle(self) -> bool:
+        """Fire what is due by now, as far as that goes at once. True if there may be
+        more to do. For a clock that is moved by hand."""
+        await self._follower.catch_up()
+        await self._controls.meet()
+        await self._load_all()
+        self._firer.look()
+        return self._firer.is_busy or self._bulk.is_busy
 
     # --- decisions --------------------------------------------------------------
 

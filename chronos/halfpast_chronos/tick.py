@@ -13,11 +13,22 @@ import errno
 import os
 from collections.abc import Callable
 
+from halfpast_core_store.ports import Alarm, Clock
+from halfpast_core_store.virtual_clock import virtual
+
 CLOCK_REALTIME = 0
 TFD_NONBLOCK = 0o4000
 TFD_CLOEXEC = 0o2000000
 TFD_TIMER_ABSTIME = 1
 TFD_TIMER_CANCEL_ON_SET = 2
+
+
+def tick_of(
+    clock: Clock, loop: asyncio.AbstractEventLoop, wake: Callable[[], None]
+) -> Alarm:
+    """An alarm on this clock: a virtual one has its own, any other is the wall's."""
+    moved = virtual(clock)
+    return Tick(loop, wake) if moved is None else moved.alarm(wake, loop.call_soon)
 
 
 class Timespec(ctypes.Structure):

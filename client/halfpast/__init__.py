@@ -2,11 +2,13 @@
 
 from halfpast.client import Client
 from halfpast.consumer import Consumer, ConsumerConfig, ConsumerOptions, RetryLater
+from halfpast.embedding import AsyncEmbedded, Embedded, embedded
 from halfpast.errors import (
     ApiProblem,
     BarrierClosed,
     ClientClosed,
     Conflict,
+    EmbeddedUnavailable,
     FieldError,
     Forbidden,
     HalfpastError,
@@ -84,6 +86,7 @@ from halfpast.webhook import verify_webhook
 
 __all__ = [
     "ApiProblem",
+    "AsyncEmbedded",
     "Barrier",
     "BarrierClosed",
     "CatchUp",
@@ -97,6 +100,8 @@ __all__ = [
     "ConsumerOptions",
     "DueBucket",
     "DueHistogram",
+    "Embedded",
+    "EmbeddedUnavailable",
     "Event",
     "EventFilter",
     "EventState",
@@ -153,6 +158,7 @@ __all__ = [
     "barrier",
     "barrier_check",
     "barrier_table",
+    "embedded",
     "purge_barrier",
     "verify_webhook",
 ]

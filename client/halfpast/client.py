@@ -1,9 +1,10 @@
 """The client: publish now or later, change your mind, consume, transact."""
 
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from halfpast.bulk_events import BulkEvents
+from halfpast.clock_calls import ClockCalls
 from halfpast.consuming import Consuming
 from halfpast.credentials import Credentials
 from halfpast.gather import GatherLimits
@@ -15,9 +16,20 @@ from halfpast.transacting import Transacting
 from halfpast.transaction_calls import TransactionCalls
 from halfpast.transport import Transport
 
+if TYPE_CHECKING:  # bring OpenTelemetry, which need not be there
+    from opentelemetry.trace import TracerProvider
+
+    from halfpast.traces import Traces
+
 
 class Client(
-    Publishing, ScheduledEvents, Consuming, Transacting, Recurring, BulkEvents
+    Publishing,
+    ScheduledEvents,
+    Consuming,
+    Transacting,
+    Recurring,
+    BulkEvents,
+    ClockCalls,
 ):
     """Speaks to one Halfpast server. Use it inside `async with`, from one loop.
 
@@ -33,6 +45,9 @@ class Client(
     `api_key` is what the server asks for, unless it asks nobody; without one
     HALFPAST_API_KEY counts. With a key of the whole suite `namespace` says where to
     act (or HALFPAST_NAMESPACE).
+
+    With `tracing` (True, or a tracer provider) publishing and handling are spans of
+    OpenTelemetry, and events carry their trace along; it takes `opentelemetry-api`.
     """
 
     def __init__(
@@ -43,10 +58,14 @@ class Client(
         retry: RetryPolicy | None = None,
         api_key: str | None = None,
         namespace: str | None = None,
+        tracing: "bool | TracerProvider" = False,
     ) -> None:
         limits = GatherLimits() if gather is True else (gather or None)
         credentials = Credentials.found(api_key, namespace)
-        http = Transport(base_url, retry or RetryPolicy(), credentials=credentials)
+        traces = _traces(tracing) if tracing else None
+        http = Transport(
+            base_url, retry or RetryPolicy(), credentials=credentials, traces=traces
+        )
         super().__init__(http, limits)
         self._transactions = TransactionCalls(self._http, limits)
 
@@ -70,5 +89,16 @@ class Client(
         await self._http.close()
 
     @property
+    def traces(self) -> "Traces | None":
+        """For a consumer of this client; None without `tracing`."""
+        return self._http.traces
+
+    @property
     def base_url(self) -> str:
         return self._http.base_url
+
+
+def _traces(provider: "bool | TracerProvider") -> "Traces":
+    from halfpast.traces import Traces
+
+    return Traces(None if isinstance(provider, bool) else provider)

@@ -10,6 +10,7 @@ At least once: a message comes again if its ack is lost or the process dies.
 """
 
 import asyncio
+import contextvars
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,13 +18,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
-from typing import Protocol, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Protocol, Self, TypedDict, Unpack
 
+from halfpast.consuming import FilterType
 from halfpast.delivery import Delivery, Extending, Keeper
 from halfpast.errors import ApiProblem, HalfpastError, NotFound
 from halfpast.model import Message
 from halfpast.polling import backoff_s, pause, polled
 from halfpast.settler import Settler, Settling
+
+if TYPE_CHECKING:  # brings OpenTelemetry, which need not be there
+    from halfpast.traces import Traces
 
 log = logging.getLogger("halfpast")
 
@@ -45,6 +50,7 @@ class ConsumerOptions(TypedDict, total=False):
     invisible: timedelta
     poll: timedelta
     filter: str | None
+    filter_type: FilterType
     grace: timedelta | None
 
 
@@ -55,14 +61,16 @@ class ConsumerConfig:
     `concurrency`: how many handlers run at a time. `invisible`: how soon others
     get a message if this process dies; longer handlers are fine. `poll`: how long
     one request waits for messages, and so how long `stop` takes when idle.
-    `filter`: tags, as in "paid || refunded". `grace`: how long `stop` waits for
-    running handlers before it cancels them; None means for ever.
+    `filter`: tags, as in "paid || refunded", or with the `filter_type` "sql92" what
+    must be true of a message, as in "region = 'eu' AND amount > 100". `grace`: how
+    long `stop` waits for running handlers before it cancels them; None means for ever.
     """
 
     concurrency: int = 16
     invisible: timedelta = timedelta(minutes=1)
     poll: timedelta = timedelta(seconds=2)
     filter: str | None = None
+    filter_type: FilterType = "tag"
     grace: timedelta | None = None
 
 
@@ -79,6 +87,7 @@ class Popping(Settling, Extending, Protocol):
         wait: timedelta,
         invisible: timedelta,
         filter: str | None,
+        filter_type: FilterType,
     ) -> list[Message]: ...
 
 
@@ -111,6 +120,7 @@ class Consumer:
             self.config.concurrency, thread_name_prefix=f"halfpast-{group}"
         )
         self._background: asyncio.Task[None] | None = None
+        self._traces: Traces | None = getattr(client, "traces", None)
         self.handled = 0
         self.failed = 0
 
@@ -195,6 +205,7 @@ class Consumer:
             wait=self.config.poll,
             invisible=self.config.invisible,
             filter=self.config.filter,
+            filter_type=self.config.filter_type,
         )
         return await polled(popping, self._stopping, self.config.poll) or []
 
@@ -233,11 +244,21 @@ class Consumer:
         self._settler.nack(await delivery.final_receipt(), delay)
 
     async def _call(self, message: Message) -> None:
+        if self._traces is None:
+            await self._run_handler(message)
+            return
+        with self._traces.handling(self._group, message):
+            await self._run_handler(message)
+
+    async def _run_handler(self, message: Message) -> None:
         if inspect.iscoroutinefunction(self._handler):
             await self._handler(message)
             return
         loop = asyncio.get_running_loop()
-        result = await loop.run_in_executor(self._threads, self._handler, message)
+        context = contextvars.copy_context()
+        result = await loop.run_in_executor(
+            self._threads, lambda: context.run(self._handler, message)
+        )
         if inspect.isawaitable(result):  # a plain function that returns a coroutine
             await result
 

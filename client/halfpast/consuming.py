@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Literal
 
 from halfpast.answer_body import PoppedBody, PulledBody, SettledBody, TopicBody
 from halfpast.model import Message, Pulled, Settled, Topic
 from halfpast.request_body import json_body, milliseconds
 from halfpast.server_calls import NOTHING, ServerCalls, escaped
 from halfpast.transport import Repeat
+
+FilterType = Literal["tag", "sql92"]
 
 _MINUTE = timedelta(minutes=1)
 
@@ -24,11 +27,15 @@ class Consuming(ServerCalls):
         wait: timedelta = NOTHING,
         invisible: timedelta = _MINUTE,
         filter: str | None = None,
+        filter_type: FilterType = "tag",
     ) -> list[Message]:
         """Take messages for a group and hide them from it for `invisible`.
 
         Waits up to `wait` for the first one. Whatever is not acknowledged in that
-        time is offered again. `filter` names tags: "paid || refunded".
+        time is offered again. `filter` names tags: "paid || refunded"; or with
+        `filter_type` "sql92" says what must be true of the properties:
+        "region = 'eu' AND amount > 100". InvalidRequest with the code
+        `invalid_filter` if it cannot be read.
         """
         answer = await self._send(
             "POST",
@@ -41,6 +48,7 @@ class Consuming(ServerCalls):
                 wait_ms=milliseconds(wait),
                 invisible_ms=milliseconds(invisible),
                 filter=filter,
+                filter_type=None if filter_type == "tag" else filter_type,
             ),
             wait=wait,
         )
@@ -56,10 +64,14 @@ class Consuming(ServerCalls):
         receipts: Iterable[Message | str],
         *,
         delay: timedelta | None = None,
+        reason: str | None = None,
     ) -> list[Settled]:
-        """These failed: offer them again after `delay`, or as the group backs off."""
+        """These failed: offer them again after `delay`, or as the group backs off. A
+        `reason` stays with those that become dead letters."""
         delay_ms = None if delay is None else milliseconds(delay)
-        return await self._settle(group, "nack", receipts, delay_ms=delay_ms)
+        return await self._settle(
+            group, "nack", receipts, delay_ms=delay_ms, reason=reason
+        )
 
     async def extend(
         self, group: str, receipts: Iterable[Message | str], invisible: timedelta
@@ -82,18 +94,25 @@ class Consuming(ServerCalls):
         *,
         max_messages: int = 32,
         wait: timedelta = NOTHING,
+        filter: str | None = None,
+        filter_type: FilterType = "tag",
     ) -> Pulled:
         """Read a queue from `offset` on, disturbing no group.
 
         At the end it waits up to `wait`. InvalidRequest with the code
-        `offset_out_of_range` if the queue does not hold that offset.
+        `offset_out_of_range` if the queue does not hold that offset. With a `filter`
+        (see `pop`) the rest is left out, and `next_offset` may be behind it.
         """
+        wanted = {} if filter is None else {"filter": filter}
+        if filter_type != "tag":
+            wanted["filter_type"] = filter_type
         answer = await self._read(
             f"/v1/topics/{escaped(topic)}/queues/{queue}/messages",
             {
                 "offset": str(offset),
                 "max": str(max_messages),
                 "wait_ms": str(milliseconds(wait)),
+                **wanted,
             },
             wait,
         )
@@ -104,7 +123,7 @@ class Consuming(ServerCalls):
         group: str,
         verb: str,
         receipts: Iterable[Message | str],
-        **fields: int | None,
+        **fields: int | str | None,
     ) -> list[Settled]:
         names = [r if isinstance(r, str) else r.receipt for r in receipts]
         if not names:

@@ -19,6 +19,7 @@
     ├── ClientClosed          the call came after `close`
     ├── BarrierClosed         the local transaction came too late, and must not commit
     ├── InvalidWebhook        a call to us that nobody with the secret has made
+    ├── EmbeddedUnavailable   there is no server to start in this process
     └── TransactionMisuse     the program would break the transaction's promise
 
 An ApiProblem means that the call had no effect. Its `code` is a stable word to
@@ -241,6 +242,20 @@ class InvalidWebhook(HalfpastError):
 
     def __str__(self) -> str:
         return f"this webhook does not count: {self.reason}"
+
+
+class EmbeddedUnavailable(HalfpastError):
+    """`embedded` has no server to start: `reason` is what it lacks."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"the server cannot be started in this process: {self.reason}; install it "
+            "with all it needs: pip install --force-reinstall halfpast"
+        )
 
 
 class BarrierClosed(HalfpastError):

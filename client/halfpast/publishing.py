@@ -50,10 +50,15 @@ class Publishing(ServerCalls):
             deliver_at=deliver_at,
             delay=delay,
         )
-        if self._gatherer is not None and idempotency_key is None:
-            packed = packed_event(event)
-            return await self._gatherer.add((topic, packed), len(packed))
-        return await self._publish(event, idempotency_key or _new_key())
+
+        async def send(event: NewEvent) -> Published:
+            if self._gatherer is not None and idempotency_key is None:
+                packed = packed_event(event)
+                return await self._gatherer.add((topic, packed), len(packed))
+            return await self._publish(event, idempotency_key or _new_key())
+
+        traces = self._http.traces
+        return await (send(event) if traces is None else traces.publish(event, send))
 
     async def schedule(
         self,
@@ -111,16 +116,21 @@ class Publishing(ServerCalls):
         headers = if_match(version)
         if create_only:
             headers["If-None-Match"] = "*"
-        answer = await self._send(
-            "PUT",
-            f"/v1/topics/{escaped(topic)}/events/{escaped(key)}",
-            # Twice the same content is the same content, unless a condition
-            # holds only for the first.
-            repeat=Repeat.MAY_CONFLICT if headers else Repeat.SAME_ANSWER,
-            body=json_event(event),
-            headers=headers,
-        )
-        return _published(answer)
+
+        async def send(event: NewEvent) -> Published:
+            answer = await self._send(
+                "PUT",
+                f"/v1/topics/{escaped(topic)}/events/{escaped(key)}",
+                # Twice the same content is the same content, unless a condition
+                # holds only for the first.
+                repeat=Repeat.MAY_CONFLICT if headers else Repeat.SAME_ANSWER,
+                body=json_event(event),
+                headers=headers,
+            )
+            return _published(answer)
+
+        traces = self._http.traces
+        return await (send(event) if traces is None else traces.publish(event, send))
 
     async def batch(
         self,
@@ -134,12 +144,18 @@ class Publishing(ServerCalls):
         An event that the server refuses is an ApiProblem in the list; the others
         are stored. With `atomic` all are stored or the whole call fails.
         """
-        pairs = [(event.topic, packed_event(event)) for event in events]
-        if not pairs:
-            return []
-        topics = [topic for topic, _ in pairs]
-        body = packed_batch([packed for _, packed in pairs], atomic=atomic)
-        return await self._send_batch(topics, body, idempotency_key or _new_key())
+
+        async def send(events: Iterable[NewEvent]) -> list[Published | ApiProblem]:
+            pairs = [(event.topic, packed_event(event)) for event in events]
+            if not pairs:
+                return []
+            topics = [topic for topic, _ in pairs]
+            body = packed_batch([packed for _, packed in pairs], atomic=atomic)
+            return await self._send_batch(topics, body, idempotency_key or _new_key())
+
+        if self._http.traces is None:
+            return await send(events)
+        return await self._http.traces.publish_all(list(events), send)
 
     async def _publish(self, event: NewEvent, idempotency_key: str) -> Published:
         answer = await self._send(

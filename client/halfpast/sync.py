@@ -10,7 +10,17 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from halfpast.client import Client
 from halfpast.consumer import Consumer, ConsumerOptions, Handler
@@ -23,6 +33,9 @@ from halfpast.transactional_producer import (
     CheckFunction,
     TransactionalProducerOptions,
 )
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,6 +106,7 @@ class SyncClient:
         retry: RetryPolicy | None = None,
         api_key: str | None = None,
         namespace: str | None = None,
+        tracing: "bool | TracerProvider" = False,
     ) -> None:
         self._make = partial(
             Client,
@@ -101,6 +115,7 @@ class SyncClient:
             retry=retry,
             api_key=api_key,
             namespace=namespace,
+            tracing=tracing,
         )
         self._thread: _LoopThread | None = None
         self._client: Client | None = None
@@ -137,6 +152,8 @@ class SyncClient:
     pull = Blocking(Client.pull)
     checks = Blocking(Client.checks)
     answer_checks = Blocking(Client.answer_checks)
+    clock = Blocking(Client.clock)
+    advance_clock = Blocking(Client.advance_clock)
 
     def transaction(
         self, producer_group: str, **options: Unpack[TransactionOptions]

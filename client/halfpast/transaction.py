@@ -36,7 +36,6 @@ from halfpast.errors import (
     TransactionParked,
 )
 from halfpast.model import NewEvent
-from halfpast.request_body import packed_event
 from halfpast.retry import worth_repeating
 from halfpast.transaction_body import BeginBody
 from halfpast.transaction_calls import TransactionCalls
@@ -101,11 +100,11 @@ class Transaction:
             deliver_at=deliver_at,
             delay=delay,
         )
-        return (await self._send([packed_event(event)]))[0]
+        return (await self._send([self._calls.packed(event)]))[0]
 
     async def send_all(self, events: Iterable[NewEvent]) -> list[str]:
         """Store several messages with one request; returns their ids."""
-        packed = [packed_event(event) for event in events]
+        packed = [self._calls.packed(event) for event in events]
         return await self._send(packed) if packed else []
 
     async def commit(self) -> None:

@@ -14,7 +14,8 @@ from uuid import uuid4
 
 from halfpast.errors import ApiProblem, HalfpastError, UnexpectedAnswer
 from halfpast.gather import Gatherer, GatherLimits
-from halfpast.request_body import MSGPACK
+from halfpast.model import NewEvent
+from halfpast.request_body import MSGPACK, packed_event
 from halfpast.retry import worth_repeating
 from halfpast.server_calls import ServerCalls, escaped
 from halfpast.transaction_body import (
@@ -52,6 +53,11 @@ class TransactionCalls(ServerCalls):
             limits = replace(gather, count_max=min(gather.count_max, BATCH_COUNT_MAX))
             self._begins = Gatherer(self._send_begins, limits, self._abandoned)
             self._ends = Gatherer(self._send_ends, limits)
+
+    def packed(self, event: NewEvent) -> bytes:
+        """A message as it is sent; where there is tracing, with the present context."""
+        traces = self._http.traces
+        return packed_event(event if traces is None else traces.stamped(event))
 
     async def begin(self, body: BeginBody, messages: Sequence[bytes]) -> BegunBody:
         """A transaction that holds these messages, durable when this returns."""

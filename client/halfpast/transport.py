@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import aiohttp
 import msgspec
@@ -36,6 +36,9 @@ from halfpast.errors import (
 )
 from halfpast.request_body import JSON, MSGPACK
 from halfpast.retry import RetryPolicy, worth_repeating
+
+if TYPE_CHECKING:  # brings OpenTelemetry, which need not be there
+    from halfpast.traces import Traces
 
 T = TypeVar("T")
 
@@ -105,8 +108,10 @@ class Transport:
         *,
         calls_max: int = 128,
         credentials: Credentials | None = None,
+        traces: "Traces | None" = None,
     ) -> None:
         """Without credentials those of the environment."""
+        self.traces = traces
         self._sent = (credentials or Credentials.found(None, None)).headers()
         self.base_url = _checked(base_url).rstrip("/")
         self._policy = policy
@@ -154,6 +159,8 @@ class Transport:
         if self._session is None:
             raise ClientClosed
         headers = {"Accept": call.content_type, **self._sent, **call.headers}
+        if self.traces is not None:
+            headers |= self.traces.headers()
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         # Encoded by us: yarl would turn %2F in a key back into a slash.
@@ -229,7 +236,8 @@ class _Trial:
 
     def _pause_s(self, retry_after_s: float | None = None) -> float | None:
         """None if the next attempt would begin after the end."""
-        pause_s = self._policy.pause_s(self._attempts, random.random(), retry_after_s)
+        chance = random.random()  # nosec B311 # jitter, no secret
+        pause_s = self._policy.pause_s(self._attempts, chance, retry_after_s)
         in_time = time.monotonic() + pause_s < self._deadline_s
         return pause_s if in_time else None
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from .in_flight import InFlight
+from .group_standing import DescribeGroup, GroupDescription
 from .revival import Revive, Revived
 
 
@@ -159,18 +159,21 @@ class Delivered(msgspec.Struct, array_like=True):
 
 
 class GroupPolicy(msgspec.Struct, array_like=True, frozen=True):
-    """How a consumer group's failures are handled. Times in ms."""
+    """How a consumer group's failures are handled, and whether messages of one key
+    and queue are given one at a time, in order. Times in ms."""
 
     attempts_max: int = 16
     backoff_initial_ms: int = 1000
     backoff_max_ms: int = 300_000
     in_flight_max: int = 100_000
+    ordered: bool = False
 
 
 class Pop(msgspec.Struct, array_like=True):
     """Take up to `count` messages and hide them from the group for `invisible_ms`.
 
-    Waits up to `wait_ms` for the first one. `tags` filters; none means all.
+    Waits up to `wait_ms` for the first one. `tags` filters; none means all. So does
+    `filter`, an SQL92 expression; a message must pass both. Raises InvalidFilter.
     """
 
     group: str
@@ -181,6 +184,7 @@ class Pop(msgspec.Struct, array_like=True):
     tags: list[str] = []
     policy: GroupPolicy = GroupPolicy()
     size_max: int = 8 * 1024 * 1024
+    filter: str = ""
 
 
 class Popped(msgspec.Struct, array_like=True):
@@ -217,9 +221,10 @@ class Settled(msgspec.Struct, array_like=True):
 
 
 class Pull(msgspec.Struct, array_like=True):
-    """Read a queue from `offset` on. Waits up to `wait_ms` at its end.
+    """Read a queue from `offset` on. Waits up to `wait_ms` for something to tell.
 
-    Raises OffsetOutOfRange outside of what the queue holds.
+    With `tags` or a `filter` (see Pop) the rest is left out; the answer goes as far as
+    it has looked. Raises OffsetOutOfRange outside of what the queue holds.
     """
 
     topic: str
@@ -228,6 +233,8 @@ class Pull(msgspec.Struct, array_like=True):
     count: int = 32
     wait_ms: int = 0
     size_max: int = 8 * 1024 * 1024
+    tags: list[str] = []
+    filter: str = ""
 
 
 class Pulled(msgspec.Struct, array_like=True):
@@ -311,31 +318,6 @@ class CommitOffsets(msgspec.Struct, array_like=True):
     topic: str
     offsets: dict[int, int]
     drops: bool = False
-
-
-class GroupQueue(msgspec.Struct, array_like=True):
-    """Where a group stands in a queue; lag = offset_max - offset + in_flight."""
-
-    queue: int
-    offset: int
-    offset_min: int
-    offset_max: int
-
-
-class DescribeGroup(msgspec.Struct, array_like=True):
-    """Also lists `limit` messages in flight behind `after`: a queue, and an offset."""
-
-    group: str
-    topic: str
-    limit: int = 0
-    after: tuple[int, int] = (-1, -1)
-
-
-class GroupDescription(msgspec.Struct, array_like=True):
-    queues: list[GroupQueue]
-    in_flight: int
-    known: bool = True
-    messages: list[InFlight] = []
 
 
 class ListGroups(msgspec.Struct, array_like=True):

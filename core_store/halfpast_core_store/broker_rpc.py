@@ -8,7 +8,6 @@ from .broker import (
     Broker,
     BrokerStatus,
     CommitOffsets,
-    DescribeGroup,
     DescribeTopic,
     Empty,
     EnsureTopic,
@@ -16,7 +15,6 @@ from .broker import (
     Follow,
     Followed,
     FoundEvent,
-    GroupDescription,
     GroupNames,
     Hold,
     ListGroups,
@@ -35,6 +33,7 @@ from .broker import (
     TopicNames,
 )
 from .errors import CoreError
+from .group_standing import DescribeGroup, GroupDescription
 from .revival import Revive, Revived
 from .rpc import Method
 from .rpc_client import RpcClient

@@ -10,9 +10,6 @@ from .broker import (
     Append,
     Appended,
     CommitOffsets,
-    DescribeGroup,
-    GroupDescription,
-    GroupQueue,
     Lane,
     Pop,
     Run,
@@ -23,8 +20,10 @@ from .broker import (
 )
 from .errors import OffsetOutOfRange, StoreFull, UnknownQueue, UnknownTopic
 from .group_plan import Plan
+from .group_standing import DescribeGroup, GroupDescription, GroupQueue
 from .group_state import AckBody, GroupState, OffsetsBody
-from .pop_planner import PopPlanner
+from .message_filter import message_filter
+from .ordered_planner import pop_planner
 from .receipt import Receipt
 from .record import RecordKind, decode_record
 from .revival import Revive
@@ -90,10 +89,11 @@ class Consumers:
     def pop(self, request: Pop, now_ms: int, done: PlanDone) -> int | None:
         """Take messages. Gives None if some were taken (then `done` is called), or
         else when to ask again: when the next hidden one comes back, at once if there
-        is more to look through, 2**63 if nothing is hidden."""
+        is more to look through, 2**63 if nothing is hidden. Raises InvalidFilter."""
         topic = self.topic(request.topic)
+        matches = message_filter(request.tags, request.filter)
         plan = self.begin(request.group, topic, now_ms, request.count, True)
-        planner = PopPlanner(self._store.groups, plan, request, now_ms)
+        planner = pop_planner(self._store.groups, plan, request, matches, now_ms)
         try:
             planner.take(topic.queue_count)
         except Exception:
@@ -106,7 +106,7 @@ class Consumers:
             self._submit(plan, request.group, ignore, now_ms)
         if planner.cut:
             return now_ms
-        next_ms = plan.state.next_visible_ms()
+        next_ms = plan.state.next_offer_ms()
         return 2**63 if next_ms is None else next_ms
 
     def settle(self, request: Settle, now_ms: int, done: PlanDone) -> None:
@@ -156,9 +156,10 @@ class Consumers:
             if isinstance(answer, Exception):
                 collector.fail(answer)
                 return
+            self._store.groups.counts.settled(request.action, len(slots))
             collector.part(slots, answer.results)
             if self._wake is not None and (
-                request.action != SettleAction.ACK or plan.state.full
+                request.action != SettleAction.ACK or plan.state.may_go_on(now_ms)
             ):
                 self._wake(topic_id)
 
@@ -210,8 +211,10 @@ class Consumers:
             for queue in range(topic.queue_count)
         ]
         messages = state.listed(request.after, request.limit) if request.limit else []
+        book = self._store.groups.book(state) if request.ordered else None
+        held_back = 0 if book is None else book.held_back_count
         return GroupDescription(
-            described, state.in_flight, number is not None, messages
+            described, state.in_flight, number is not None, messages, held_back
         )
 
     def revive(self, request: Revive, now_ms: int, done: ReviveDone) -> None:
@@ -257,6 +260,9 @@ class Consumers:
 
     def _submit(self, plan: Plan, group: str, done: PlanDone, now_ms: int) -> None:
         dead_topic_id = self._dead_topic(plan, group, now_ms) if plan.dead else 0
+        counts = self._store.groups.counts
+        counts.delivered += len(plan.delivered)
+        counts.dead += len(plan.dead)
         plan.state.unapplied += 1
 
         def answered(answer: Appended | Exception) -> None:

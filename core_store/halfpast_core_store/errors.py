@@ -16,6 +16,7 @@
     ├── OffsetOutOfRange        a pull begins where the queue has nothing
     ├── FenceLost               another instance took over this role
     ├── TooEarly                a timer was fired before its time by our clock
+    ├── InvalidFilter           a filter expression cannot be read
     └── IdempotencyConflict     one key, two different requests
 
     IndexFailed                 RocksDB failed at work: the process must end
@@ -353,3 +354,18 @@ class IdempotencyConflict(CoreError):
             "this idempotency key belongs to an earlier request with another body; "
             "use a new key for a new request"
         )
+
+
+class InvalidFilter(CoreError):
+    """A filter expression means nothing. `position` counts its characters from 0."""
+
+    code = "invalid_filter"
+    field: ClassVar[str] = "filter"
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(position, reason)
+        self.position = position
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the filter is wrong at character {self.position + 1}: {self.reason}"

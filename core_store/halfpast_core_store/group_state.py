@@ -17,7 +17,9 @@ from collections.abc import Sequence
 import msgspec
 
 from . import keys
+from .check_point import CheckPoint
 from .in_flight import InFlight
+from .order_book import OrderBook
 from .ports import Index
 from .record import Record, RecordKind
 
@@ -28,45 +30,10 @@ Stretch = tuple[int, int, int]
 ENCODER = msgspec.msgpack.Encoder()
 
 
-class CheckPoint(msgspec.Struct, array_like=True):
-    """Messages of one queue that were popped together. `done` is a bit per offset.
-
-    `hidden` means that nobody holds receipts: the messages wait for a retry.
-    """
-
-    pop_id: int
-    queue: int
-    attempt: int
-    visible_ms: int
-    offsets: list[int]
-    done: bytes = b""
-    hidden: bool = False
-
-    def open_indexes(self) -> list[int]:
-        """Which of the offsets are not done."""
-        done = int.from_bytes(self.done, "little")
-        return [i for i in range(len(self.offsets)) if not done >> i & 1]
-
-    def is_open(self, i: int) -> bool:
-        done = int.from_bytes(self.done, "little")
-        return i < len(self.offsets) and not done >> i & 1
-
-    def finish(self, indexes: Sequence[int]) -> int:
-        """Mark these as done; tells how many were not done before."""
-        done = before = int.from_bytes(self.done, "little")
-        for i in indexes:
-            done |= 1 << i
-        self.done = done.to_bytes((len(self.offsets) + 7) // 8, "little")
-        return (done ^ before).bit_count()
-
-    @property
-    def is_done(self) -> bool:
-        return int.from_bytes(self.done, "little").bit_count() == len(self.offsets)
-
-
 class PopBody(msgspec.Struct, array_like=True):
     """Body of a POP or POP_HIDE record: a new check point, with what it claims from
-    old ones and where the queue's cursor stands afterwards (-1: unchanged)."""
+    old ones and where the queue's cursor stands afterwards (-1: unchanged). `lines` as
+    in the check point."""
 
     pop_id: int
     queue: int
@@ -75,6 +42,7 @@ class PopBody(msgspec.Struct, array_like=True):
     offsets: list[int]
     cursor: int
     claims: list[Claim]
+    lines: list[int] = msgspec.field(default_factory=list[int])
 
 
 class AckBody(msgspec.Struct, array_like=True):
@@ -115,6 +83,8 @@ class GroupState:
         self.rotation = 0
         self.full = False
         """Whether the last pop was kept short by what is in flight."""
+        self.book: OrderBook | None = None
+        """The lines; while the group is popped in order."""
         self._by_time: list[tuple[int, int]] = []
 
     @classmethod
@@ -148,6 +118,21 @@ class GroupState:
         if visible_ms is None or visible_ms > now_ms:
             return None
         return self.check_points[self._by_time[0][1]]
+
+    def next_offer_ms(self) -> int | None:
+        """When the group may be offered something again: the next hidden message, or
+        where it is popped in order the next line."""
+        if self.book is None:
+            return self.next_visible_ms()
+        return self.book.next_due_ms()
+
+    def may_go_on(self, now_ms: int) -> bool:
+        """Whether a pop may get something that it could not get before messages were
+        acknowledged."""
+        if self.full:
+            return True
+        next_ms = None if self.book is None else self.book.next_due_ms()
+        return next_ms is not None and next_ms <= now_ms
 
     def listed(self, after: tuple[int, int], limit: int) -> list[InFlight]:
         """The first messages in flight behind a place: a queue and an offset in it."""
@@ -191,6 +176,7 @@ class GroupState:
                 body.visible_ms,
                 body.offsets,
                 hidden=hidden,
+                lines=body.lines,
             )
             self._add(point)
             changes.append(self._stored(point))
@@ -199,6 +185,8 @@ class GroupState:
     def _add(self, point: CheckPoint) -> None:
         self.check_points[point.pop_id] = point
         self.in_flight += len(point.open_indexes())
+        if self.book is not None:
+            self.book.add(point)
         if len(self._by_time) > 2 * len(self.check_points) + 64:
             # Most are done, and nobody has looked: long invisible times.
             known = self.check_points.values()
@@ -213,6 +201,8 @@ class GroupState:
             point = self.check_points.get(pop_id)
             if point is None:
                 continue
+            if self.book is not None:
+                self.book.remove(point, indexes)
             self.in_flight -= point.finish(indexes)
             if point.is_done:
                 del self.check_points[pop_id]

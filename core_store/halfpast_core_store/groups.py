@@ -7,16 +7,21 @@ them, `consumers.py` is the door through which consumers come.
 from collections.abc import Iterable, Sequence
 
 from .broker import GroupPolicy
+from .check_point import CheckPoint
+from .consumer_counts import ConsumerCounts
 from .dead_letter import dead_letter_record
-from .errors import OffsetOutOfRange
+from .errors import CorruptLog, OffsetOutOfRange
 from .group_plan import Plan
-from .group_state import AckBody, Change, CheckPoint, Claim, GroupState
+from .group_state import AckBody, Change, Claim, GroupState
+from .order_book import OrderBook, key_hash_of
 from .ports import Index
 from .queues import QueuedRecord, Queues
 from .receipt import Receipt, decode_receipt
 from .record import RecordKind, decode_record
 
 STATES_MAX = 10_000
+LEARN_MAX = 2_000  # messages that one pop may read only to know their keys
+LEARN_SIZE = 1024 * 1024
 
 Kept = list[tuple[int, QueuedRecord]]
 
@@ -32,9 +37,12 @@ class Groups:
         self._salt = salt
         self.dead_size_max = dead_size_max
         """Bytes of dead letters in one plan, give or take one message."""
+        self.held_back_scan_max = max(8, dead_size_max // 64)
+        """Messages that one plan may hold back, so that a frame has room for it."""
         self._states: dict[tuple[int, int], GroupState] = {}
         self._pop_ids = 0
         self._epoch = 0
+        self.counts = ConsumerCounts()
 
     def begin_epoch(self, epoch: int) -> None:
         """Pop ids are unique for ever: epoch in the high half, counter in the low."""
@@ -54,6 +62,14 @@ class Groups:
             self._states[group_id, topic_id] = found
         return found
 
+    def loaded(self, group_id: int, topic_id: int) -> GroupState | None:
+        """The same, if it is in memory."""
+        return self._states.get((group_id, topic_id))
+
+    def cursor_rows(self, start: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        """Cursors of all groups, as the index has them, from the key `start` on."""
+        return self._index.scan(start, b"D", limit)
+
     def trim(self) -> None:
         """Forget states, if there are many, of which the index knows everything."""
         if len(self._states) < STATES_MAX:
@@ -66,6 +82,44 @@ class Groups:
         """The first offset that the group has not taken yet."""
         cursor = state.cursors.get(queue)
         return self.queues.begin(state.topic_id, queue) if cursor is None else cursor
+
+    def book(self, state: GroupState) -> OrderBook | None:
+        """The lines of a group that is popped in order; None if there is more to read
+        for them than can be done at once: ask again."""
+        if state.book is None:
+            state.book = OrderBook(state.check_points)
+        left = LEARN_MAX
+        while (point := state.book.next_unknown()) is not None:
+            if left <= 0:
+                return None
+            places = point.open_indexes()
+            state.book.learn(point, self._key_hashes(state, point, places))
+            left -= len(places)
+        return state.book
+
+    def _key_hashes(
+        self, state: GroupState, point: CheckPoint, places: Sequence[int]
+    ) -> dict[int, int]:
+        """By place; without those that retention has taken or that are damaged, which
+        hold back nothing."""
+        place_of = {point.offsets[i]: i for i in places}
+        found: dict[int, int] = {}
+        for first, count in contiguous(list(place_of)):
+            offset, end = first, first + count
+            while offset < end:
+                try:
+                    records = self.queues.read(
+                        state.topic_id, point.queue, offset, end - offset, LEARN_SIZE
+                    )
+                except (OffsetOutOfRange, CorruptLog):
+                    offset += 1
+                    continue
+                if not records:
+                    break
+                for queued in records:
+                    found[place_of[queued.offset]] = key_hash_of(queued.record)
+                offset = records[-1].offset + 1
+        return found
 
     def encode_receipt(self, receipt: Receipt) -> bytes:
         return receipt.encode(self._salt)

@@ -34,6 +34,7 @@ class LaneQueue(Generic[Item]):
     items: deque[tuple[Item, int]] = field(default_factory=lambda: deque())
     size: int = 0
     refused: int = 0
+    admitted: int = 0
     credit: int = 0
     """Bytes of frames that this lane is owed, or has had too many, while it waits."""
 
@@ -64,6 +65,7 @@ class Lanes(Generic[Item]):
         queue = self._lanes[lane]
         queue.items.append((item, size))
         queue.size += size
+        queue.admitted += 1
         self.size += size
 
     def take(self, size_max: int) -> list[Item]:
@@ -114,6 +116,10 @@ class Lanes(Generic[Item]):
             NAMES[lane]: (len(queue.items), queue.size, queue.refused)
             for lane, queue in enumerate(self._lanes)
         }
+
+    def admitted(self) -> dict[str, int]:
+        """Per lane: how many requests were let in so far."""
+        return {NAMES[lane]: it.admitted for lane, it in enumerate(self._lanes)}
 
     def __bool__(self) -> bool:
         return self.size > 0

@@ -3,49 +3,50 @@
 from collections.abc import Sequence
 
 from .broker import Delivered, Pop
+from .check_point import CheckPoint
 from .dead_letter import REASONS
 from .errors import CorruptLog, OffsetOutOfRange
 from .group_plan import Plan
-from .group_state import AckBody, CheckPoint, Claim, PopBody
+from .group_state import AckBody, Claim, PopBody
 from .groups import Groups
+from .message_filter import MessageFilter
 from .queues import QueuedRecord
 from .receipt import Receipt
-from .record import HEADER, RecordKind, decode_record, tag_hash
+from .record import RecordKind
 
-SCAN_MAX = 2_000  # messages that a filter may pass over in one pop
+SCAN_MAX = 2_000  # messages that one pop may pass over
 SCAN_COUNT = 100
 RECORDS_MAX = 200  # check points that one pop may change
-TAG_HASH = 9  # its place in the record header
 
 
 class PopPlanner:
     """Plans one pop. `room` and `size` tell what may still be taken."""
 
-    def __init__(self, groups: Groups, plan: Plan, request: Pop, now_ms: int) -> None:
+    def __init__(
+        self,
+        groups: Groups,
+        plan: Plan,
+        request: Pop,
+        matches: MessageFilter | None,
+        now_ms: int,
+    ) -> None:
         self._groups = groups
         self._plan = plan
         self._request = request
+        self._matches = matches
         self._now_ms = now_ms
         self._room = request.count
         self._size = request.size_max
         self._scan = SCAN_MAX
+        self._scan_count = 1 if matches is None else SCAN_COUNT
         self.cut = False
         """Whether there is more to look at, but not in this pop."""
         self._damage: CorruptLog | None = None
-        self._tags = frozenset(tag.encode() for tag in request.tags)
-        self._hashes = frozenset(tag_hash(tag) for tag in self._tags)
 
     def take(self, queue_count: int) -> None:
         """Fill the plan. Raises CorruptLog if all that is left is damaged."""
         state = self._plan.state
-        while self._more() and not self._plan.dead:
-            point = state.visible(self._now_ms)
-            if point is None or (self._dying(point) and not self._plan.buries):
-                break
-            if len(self._plan.records) >= RECORDS_MAX:
-                self.cut = True
-                break
-            self._take_again(point)
+        self._take_offered()
         in_flight_max = self._request.policy.in_flight_max
         state.full = state.in_flight >= in_flight_max
         self._room = min(self._room, in_flight_max - state.in_flight)
@@ -59,6 +60,21 @@ class PopPlanner:
 
     def _more(self) -> bool:
         return self._room > 0 and self._size > 0
+
+    # --- what was offered before ------------------------------------------------
+
+    def _take_offered(self) -> None:
+        """Check points that ran out, the oldest first."""
+        state = self._plan.state
+        state.book = None
+        while self._more() and not self._plan.dead:
+            point = state.visible(self._now_ms)
+            if point is None or (self._dying(point) and not self._plan.buries):
+                break
+            if len(self._plan.records) >= RECORDS_MAX:
+                self.cut = True
+                break
+            self._take_again(point)
 
     def _take_again(self, point: CheckPoint) -> None:
         """Offer the messages of a check point that ran out again."""
@@ -78,10 +94,13 @@ class PopPlanner:
         if kept:
             claims: list[Claim] = [(point.pop_id, [i for i, _ in kept])]
             taken = [queued for _, queued in kept]
-            self._add(point.queue, point.attempt + 1, taken, -1, claims)
+            self._spend(taken)
+            self._deliver(point.queue, point.attempt + 1, taken, -1, claims)
 
     def _dying(self, point: CheckPoint) -> bool:
         return point.attempt >= self._request.policy.attempts_max
+
+    # --- new ones -----------------------------------------------------------------
 
     def _take_new(self, queue: int) -> None:
         """Take messages behind the cursor; those that the filter refuses are
@@ -90,13 +109,11 @@ class PopPlanner:
         begin = offset = self._groups.cursor(state, queue)
         size = self._size
         taken: list[QueuedRecord] = []
-        while len(taken) < self._room:
+        while len(taken) < self._room and self._may_look_on(queue):
             if size <= 0 or self._scan <= 0:
                 self.cut = True
                 break
-            count = self._room - len(taken)
-            if self._tags:
-                count = max(count, SCAN_COUNT)
+            count = max(self._room - len(taken), self._scan_count)
             try:
                 found = self._groups.queues.read(
                     state.topic_id, queue, offset, count, size
@@ -112,27 +129,41 @@ class PopPlanner:
             if not found:
                 break
             for queued in found:
-                if len(taken) == self._room:
+                if len(taken) == self._room or not self._may_look_on(queue):
                     break
                 offset = queued.offset + 1
                 size -= len(queued.record)
-                if self._matches(queued.record):
-                    taken.append(queued)
-                else:
+                if self._matches is not None and not self._matches(queued.record):
                     self._scan -= 1
+                elif self._is_free(queue, queued):
+                    taken.append(queued)
         if offset != begin:
-            self._add(queue, 1, taken, offset, [])
+            self._note_held_back(queue)
+            self._spend(taken)
+            self._deliver(queue, 1, taken, offset, [])
 
-    def _matches(self, record: bytes) -> bool:
-        """Whether the filter wants this record; the tag's hash spares decoding."""
-        if not self._tags:
-            return True
-        header = HEADER.unpack_from(record)
-        return header[TAG_HASH] in self._hashes and (
-            decode_record(record).tag in self._tags
-        )
+    def _may_look_on(self, queue: int) -> bool:
+        """Whether the next message of this queue may be looked at."""
+        return True
 
-    def _add(
+    def _is_free(self, queue: int, queued: QueuedRecord) -> bool:
+        """Whether a new message may be given now."""
+        return True
+
+    def _note_held_back(self, queue: int) -> None:
+        """Those of this queue that are not."""
+
+    # --- delivery -----------------------------------------------------------------
+
+    def _spend(self, taken: Sequence[QueuedRecord]) -> None:
+        self._room -= len(taken)
+        self._size -= sum(len(queued.record) for queued in taken)
+
+    def _lines(self, taken: Sequence[QueuedRecord]) -> list[int]:
+        """What the check point is to tell of the ordering keys."""
+        return []
+
+    def _deliver(
         self,
         queue: int,
         attempt: int,
@@ -145,9 +176,10 @@ class PopPlanner:
         pop_id = self._groups.next_pop_id()
         visible_ms = self._now_ms + self._request.invisible_ms
         offsets = [queued.offset for queued in taken]
+        lines = self._lines(taken)
         plan.add(
             RecordKind.POP,
-            PopBody(pop_id, queue, attempt, visible_ms, offsets, cursor, claims),
+            PopBody(pop_id, queue, attempt, visible_ms, offsets, cursor, claims, lines),
         )
         for i, queued in enumerate(taken):
             receipt = Receipt(state.group_id, state.topic_id, pop_id, i)
@@ -161,5 +193,3 @@ class PopPlanner:
                     self._groups.encode_receipt(receipt),
                 )
             )
-        self._room -= len(taken)
-        self._size -= sum(len(queued.record) for queued in taken)

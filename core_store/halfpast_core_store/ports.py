@@ -20,6 +20,16 @@ class Clock(Protocol):
         ...
 
 
+class Alarm(Protocol):
+    """Calls somebody at a wall-clock time, never before it."""
+
+    def set(self, at_ms: int | None) -> None:
+        """Ring at this time (epoch ms) and no other, or never."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Rng(Protocol):
     """Chance: ids, tokens, jitter."""
 

@@ -4,13 +4,16 @@ from pathlib import Path
 
 from .config import StoreConfig
 from .folder import open_manifest
+from .ports import Clock
 from .real_clock import RealClock, RealRng
 from .real_disk import RealDisk
 from .rocks_index import RocksIndex
 from .store import Store
 
 
-def open_store(folder: Path, config: StoreConfig) -> tuple[Store, RocksIndex]:
+def open_store(
+    folder: Path, config: StoreConfig, clock: Clock | None = None
+) -> tuple[Store, RocksIndex]:
     """The store of a folder, recovered. The caller holds the folder's lock."""
     rng = RealRng()
     manifest = open_manifest(folder, rng)
@@ -21,7 +24,7 @@ def open_store(folder: Path, config: StoreConfig) -> tuple[Store, RocksIndex]:
     )
     try:
         disk = RealDisk(folder / "log")
-        store = Store(disk, index, RealClock(), rng, config, manifest.salt)
+        store = Store(disk, index, clock or RealClock(), rng, config, manifest.salt)
         store.open()
     except BaseException:
         index.close()

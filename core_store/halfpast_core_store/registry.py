@@ -114,6 +114,11 @@ class Registry:
                 self._groups[name] = number
         return number
 
+    def group_name(self, number: int) -> str | None:
+        """The name of the group of this id, or None."""
+        name = self._index.get(keys.group_id(number))
+        return None if name is None else name.decode()
+
     def groups(self, after: str, limit: int) -> list[str]:
         """Names of groups in order, beginning behind `after`."""
         found = self._index.scan(b"G" + after.encode() + b"\0", b"H", limit)

@@ -157,7 +157,8 @@ class RpcClient:
                     self._backoff_s = self._config.backoff_initial_s
                     self._wake(None)
                     return
-                await asyncio.sleep(self._backoff_s * random.uniform(0.5, 1.5))
+                jitter = random.uniform(0.5, 1.5)  # nosec B311 # no secret
+                await asyncio.sleep(self._backoff_s * jitter)
                 self._backoff_s = min(2 * self._backoff_s, self._config.backoff_max_s)
                 if not self._waiters:
                     return

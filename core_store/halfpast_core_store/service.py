@@ -22,18 +22,14 @@ from .broker import (
     BrokerStatus,
     CommitOffsets,
     Delivered,
-    DescribeGroup,
     DescribeTopic,
     Empty,
-    EnsureTopic,
     FindEvent,
     Follow,
     Followed,
     FoundEvent,
-    GroupDescription,
     GroupNames,
     Hold,
-    Lane,
     ListGroups,
     ListTopics,
     Pop,
@@ -41,17 +37,13 @@ from .broker import (
     Pull,
     Pulled,
     QueueRange,
-    ResolvedTopics,
-    ResolveTopics,
-    Run,
     Settle,
     SettleAction,
     Settled,
     TopicDescription,
-    TopicInfo,
     TopicList,
-    TopicNames,
 )
+from .comebacks import Comebacks
 from .config import StoreConfig
 from .consumers import Consumers, ignore
 from .errors import CoreError, StoreFailed, StoreFull, UnknownQueue
@@ -59,16 +51,20 @@ from .folder import FolderLock
 from .follow import follow
 from .future_answer import tell
 from .group_plan import Plan
+from .group_standing import DescribeGroup, GroupDescription
+from .message_filter import message_filter
 from .pending import Sealed
+from .ports import Clock
+from .pull_reader import look
 from .real_clock import RealClock
 from .real_durable_mark import MarkPublisher
 from .real_store import open_store
 from .revival import Revive, Revived
 from .rocks_index import RocksIndex
 from .store import Store
-from .store_status import status_of
+from .store_status import StoreStatus
 from .sync_thread import SyncThread
-from .topics import SYS_TOPICS
+from .topic_calls import TopicCalls
 
 HOUSEKEEPING_S = 1.0
 
@@ -85,17 +81,25 @@ class BrokerService:
         index: RocksIndex,
         lock: FolderLock,
         config: StoreConfig,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._index = index
         self._lock = lock
         self._config = config
-        self._clock = RealClock()
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._sync = SyncThread(self._loop)
         self._arrivals = Arrivals(self._loop)
+        self._comebacks = Comebacks(self._arrivals, clock, self._loop)
         self._consumers = Consumers(store, lambda id: self._arrivals.arrived([id]))
-        self._creating: dict[str, asyncio.Future[None]] = {}
+        self._status = StoreStatus(store)
+        topics = TopicCalls(
+            store.registry, self.append, self._consumers.topic, self._now_ms
+        )
+        self.resolve_topics = topics.resolve
+        self.topics_by_id = topics.by_id
+        self.ensure_topic = topics.ensure
         self._kick_due = False
         self._closing = False
         self._failure = ""
@@ -104,18 +108,25 @@ class BrokerService:
         self._upkeep = asyncio.create_task(self._keep_house())
 
     @classmethod
-    async def open(cls, folder: Path, config: StoreConfig) -> "BrokerService":
+    async def open(
+        cls, folder: Path, config: StoreConfig, clock: Clock | None = None
+    ) -> "BrokerService":
         """Open or create the store in `folder`, recover it, be ready.
 
         Raises FolderInUse, NewerFormat, ForeignFolder, CorruptLog, LogBehindIndex.
         """
-        lock = FolderLock(folder, "broker")
+        lock, clock = FolderLock(folder, "broker"), clock or RealClock()
         try:
-            store, index = await asyncio.to_thread(open_store, folder, config)
+            store, index = await asyncio.to_thread(open_store, folder, config, clock)
         except BaseException:
             lock.close()
             raise
-        return cls(folder, store, index, lock, config)
+        return cls(folder, store, index, lock, config, clock)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is on its way to the log."""
+        return self._kick_due or self._store.busy or bool(self._store.lanes)
 
     def end_polls(self) -> None:
         """Send those home who wait for something, also who comes from now on."""
@@ -156,10 +167,8 @@ class BrokerService:
             self._fail(f"a frame could not be laid out: {error!r}")
             return
         if sealed is not None:
-            self._sync.run(
-                lambda: self._store.write(sealed),
-                lambda error: self._written(sealed, error),
-            )
+            store, told = self._store, partial(self._written, sealed)
+            self._sync.run(partial(store.write, sealed), told, store.commits.seconds)
 
     def _written(self, sealed: Sealed, error: Exception | None) -> None:
         if self.failed.done():
@@ -202,35 +211,6 @@ class BrokerService:
         self._wake_committer()
         return await future
 
-    async def resolve_topics(self, request: ResolveTopics) -> ResolvedTopics:
-        found: list[TopicInfo | None] = []
-        for name in request.names:
-            info = self._store.registry.topic(name)
-            if info is None and request.create:
-                info = await self.ensure_topic(EnsureTopic(name, request.queue_count))
-            found.append(info)
-        return ResolvedTopics(found)
-
-    async def topics_by_id(self, request: TopicNames) -> ResolvedTopics:
-        return ResolvedTopics(
-            [self._store.registry.topic_by_id(i) for i in request.ids]
-        )
-
-    async def ensure_topic(self, request: EnsureTopic) -> TopicInfo:
-        name = request.name
-        while (pending := self._creating.get(name)) is not None:
-            await asyncio.wait([pending])
-        now_ms = self._now_ms()
-        record = self._store.registry.draft_topic(name, request.queue_count, now_ms)
-        if record is not None:
-            created = self._creating[name] = self._loop.create_future()
-            try:
-                await self.append(Append([Run(SYS_TOPICS, 0, [record])], Lane.SYSTEM))
-            finally:
-                del self._creating[name]
-                created.set_result(None)
-        return self._consumers.topic(name)
-
     async def acquire(self, request: Acquire) -> Acquired:
         token, log_end = self._store.acquire(request.role)
         return Acquired(token, log_end, self._store.log.start)
@@ -262,20 +242,25 @@ class BrokerService:
         topic = self._consumers.topic(request.topic)
         if not 0 <= request.queue < topic.queue_count:
             raise UnknownQueue(request.topic, request.queue, topic.queue_count)
+        matches = message_filter(request.tags, request.filter)
         deadline = self._loop.time() + request.wait_ms / 1000
-        queues = self._store.queues
+        queues, offset = self._store.queues, request.offset
         while True:
-            found = queues.read(
-                topic.id, request.queue, request.offset, request.count, request.size_max
-            )
+            looked = look(queues, topic.id, request, offset, matches)
+            offset = looked.next_offset
             left = deadline - self._loop.time()
-            if found or left <= 0:
+            if looked.found or left <= 0:
                 break
-            if not await self._arrivals.wait(topic.id, left):
+            if looked.is_cut:
+                await asyncio.sleep(0)
+            elif not await self._arrivals.wait(topic.id, left):
                 break
         return Pulled(
-            [Delivered(q.record, request.queue, q.offset, q.stored_ms) for q in found],
-            found[-1].offset + 1 if found else request.offset,
+            [
+                Delivered(it.record, request.queue, it.offset, it.stored_ms)
+                for it in looked.found
+            ],
+            offset,
             queues.begin(topic.id, request.queue),
             queues.end(topic.id, request.queue),
         )
@@ -319,8 +304,8 @@ class BrokerService:
             left = deadline - self._loop.time()
             if left <= 0:
                 return Popped([])
-            back_s = max(0.001, (next_ms - now_ms) / 1000)
-            await self._arrivals.wait(topic.id, min(left, back_s), request.group)
+            topic_id, group = topic.id, request.group
+            await self._comebacks.wait(topic_id, group, left, now_ms, next_ms)
             if self._closing:
                 return Popped([])
             self._check()
@@ -366,7 +351,7 @@ class BrokerService:
     # --- upkeep -----------------------------------------------------------------
 
     async def status(self, request: Empty) -> BrokerStatus:
-        return status_of(self._store, self._sync.seconds, has_failed=self.failed.done())
+        return self._status.now(self._sync.seconds, has_failed=self.failed.done())
 
     async def _keep_house(self) -> None:
         flush_after = self._config.index_flush_ms / 1000

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from .broker import Settle, SettleAction, SettleResult
+from .check_point import CheckPoint
 from .dead_letter import REASONS
 from .group_plan import Plan
-from .group_state import AckBody, CheckPoint, PopBody, Stretch
+from .group_state import AckBody, PopBody, Stretch
 from .groups import Groups, backoff_ms, contiguous
 from .receipt import Receipt
 from .record import RecordKind
@@ -121,6 +122,7 @@ class SettlePlanner:
                 offsets,
                 -1,
                 [(point.pop_id, places)],
+                [point.lines[i] for i in places] if point.lines else [],
             ),
         )
         return pop_id

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from . import keys
 from .broker import Append, Appended, Dedup, Lane
+from .commit_counts import CommitCounts
 from .commit_log import CommitLog
 from .config import StoreConfig
 from .dedup import DedupTable, dedup_record, same_request
@@ -80,8 +81,7 @@ class Store:
         self.flushed_position = 0
         self.writable = True
         self._size_min = config.log.frame_size // config.log.frame_requests
-        self.frames = 0
-        self.records = 0
+        self.commits = CommitCounts()
         # Where the purge of a family goes on; None if it has nothing to do.
         self._purge_queues: bytes | None = FROM_START
         self._purge_events: bytes | None = FROM_START
@@ -300,8 +300,7 @@ class Store:
                 put_change(batch, key, value)
         self._index.write(batch)
         self._in_flight = None
-        self.frames += 1
-        self.records += header.record_count
+        self.commits.add(len(sealed.items), header.record_count)
         for item in sealed.items:
             if item.request.dedup is not None:
                 self._forget_dedup(item)

@@ -239,5 +239,6 @@ async def _measure_stream(
         "rate_per_s": round(seen.written / seen.seconds),
         **latency.shown(),
         "frames_behind": seen.behind,
+        "cpu_us_per_record": round(seen.cpu_s * 1e6 / seen.written, 1),
         "pss_mb_max": seen.pss_mb_max,
     }

@@ -14,7 +14,7 @@ import msgspec
 
 from halfpast_loadtest.errors import LoadtestError
 from halfpast_loadtest.process_memory import memory_of
-from halfpast_loadtest.process_tree import kill_all, tree_of
+from halfpast_loadtest.process_tree import kill_all, tree_of, usage_of
 
 PROGRAM = (sys.executable, "-m", "halfpast_api.cli", "audit")
 LOOK_S = 1.0
@@ -43,6 +43,10 @@ class AuditCommand:
     @property
     def is_running(self) -> bool:
         return self._process.returncode is None
+
+    def cpu_s(self) -> float:
+        """What it and its children have taken so far, those that ended left out."""
+        return usage_of(tree_of(self._process.pid)).cpu_s
 
     def terminate(self) -> None:
         """Ask it to end."""

@@ -36,12 +36,14 @@ class LiveConfig:
 
 @dataclass(slots=True)
 class LiveSeen:
-    """`behind`: frames of the measured time that were not counted in the end."""
+    """`behind`: frames of the measured time that were not counted in the end. `cpu_s`:
+    what the stream, its Java and its workers took in that time."""
 
     latencies_ms: list[float] = field(default_factory=list[float])
     written: int = 0
     seconds: float = 0.0
     behind: int = 0
+    cpu_s: float = 0.0
     pss_mb_max: float = 0.0
 
 
@@ -61,7 +63,9 @@ async def measure_live(folder: Path, config: LiveConfig) -> LiveSeen:
             await watch.wait_started()
             await watch.write(config.warmup_s, "warming up")
             watch.forget()
+            before_s = command.cpu_s()
             await watch.write(config.seconds, "measuring")
+            watch.seen.cpu_s = command.cpu_s() - before_s
             await watch.wait_counted()
             command.terminate()
             ended = await command.ended()

@@ -23,10 +23,12 @@ from halfpast_loadtest import (
     burst,
     cancel,
     lateness,
+    overload,
     pending,
     produce_consume,
     publish_batch,
     publish_single,
+    rocketmq_bench,
     schedule_batch,
     schedule_single,
     transaction_lanes,
@@ -68,6 +70,8 @@ BENCHES = tuple(
         produce_consume,
         transactions,
         transaction_lanes,
+        overload,
+        rocketmq_bench,
         audit_bench,
     )
 )

@@ -37,6 +37,7 @@ class BenchResult(msgspec.Struct, kw_only=True, omit_defaults=True):
     rss_mb: float | None = None
     anonymous_mb: float | None = None
     server_cpu_us_per_message: float | None = None
+    client_cpu_us_per_message: float | None = None
     baseline: dict[str, float] = {}
     ratio: dict[str, float] = {}
     notes: list[str] = []

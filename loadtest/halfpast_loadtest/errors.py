@@ -9,6 +9,8 @@ LoadtestError
 ├── RequestFailed       an answer of another status than the caller needs
 ├── NotEnoughRoom       the disk is too small for what the bench will write
 ├── PostgresUnavailable there is no PostgreSQL to compare with
+├── ClientUnavailable   RocketMQ's own client cannot be had here
+├── ClientFailed        RocketMQ's own client did not do what it was asked to
 ├── UnknownBench        no benchmark has this name
 └── BadSetting          a benchmark does not know this setting or its value
 """
@@ -92,6 +94,28 @@ class PostgresUnavailable(LoadtestError):
 
     def __str__(self) -> str:
         return f"no PostgreSQL: {self.reason}"
+
+
+class ClientUnavailable(LoadtestError):
+    """RocketMQ's own client cannot be installed; `reason` is what was said."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"RocketMQ's client cannot be had here: {self.reason}"
+
+
+class ClientFailed(LoadtestError):
+    """The process with RocketMQ's own client failed; `reason` is what it said."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"RocketMQ's client failed: {self.reason}"
 
 
 class UnknownBench(LoadtestError):

@@ -43,7 +43,7 @@ def _rows(line: str) -> Iterator[str]:
     if "pending" in result.parts:
         yield _pending_row(name, shown)
         return
-    if "single" in result.parts:
+    if not result.parts.keys().isdisjoint(("single", "threads")):
         for part_name, part in result.parts.items():
             yield _row(f"{name} {part_name}", part)
         return

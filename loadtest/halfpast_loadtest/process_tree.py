@@ -52,12 +52,14 @@ def is_alive(pid: int) -> bool:
 
 
 def command_line(pid: int) -> list[str]:
-    """The arguments that the process was started with; empty if it is gone."""
+    """The arguments that the process was started with, or says that it was, as a
+    service of `up` does; empty if it is gone."""
     try:
         raw = (PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
         return []
-    return [part.decode(errors="replace") for part in raw.split(b"\0") if part]
+    words = [part.decode(errors="replace") for part in raw.split(b"\0") if part]
+    return words[0].split() if len(words) == 1 else words
 
 
 def usage_of(pids: list[int]) -> TreeUsage:

@@ -28,7 +28,9 @@ from halfpast_loadtest.process_tree import (
 
 HOST = "127.0.0.1"
 HALFPAST = (sys.executable, "-m", "halfpast_api.cli")
-SERVICES = frozenset({"dev", "up", "broker", "chronos", "txn", "push", "api"})
+SERVICES = frozenset(
+    {"dev", "up", "nursery", "broker", "chronos", "txn", "push", "api"}
+)
 
 
 def echo_program(answer_bytes: int) -> tuple[str, ...]:
@@ -51,7 +53,8 @@ class ServerProcess:
 
     What it prints goes to `log_path`, beside the data folder. `program` is the
     command in front of the mode; tests put other servers there. `settings` are
-    environment variables that it gets beside those of this process.
+    environment variables that it gets beside those of this process, `options` words
+    behind its others.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class ServerProcess:
         port: int | None = None,
         program: Sequence[str] = HALFPAST,
         settings: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         self.folder = folder
         self.mode = mode
@@ -70,6 +74,7 @@ class ServerProcess:
         self.log_path = folder.parent / f"{folder.name}.log"
         self._program = tuple(program)
         self._settings = dict(settings or {})
+        self._options = tuple(options)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -89,6 +94,7 @@ class ServerProcess:
                     *self._program,
                     self.mode,
                     *("--data", str(self.folder), "--port", str(self.port)),
+                    *self._options,
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

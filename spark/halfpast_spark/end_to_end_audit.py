@@ -14,9 +14,10 @@ time at which it was accepted. Messages of a transaction are published by its co
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from .audited_kinds import SETS_DUE
 from .counting import count_if, max_if, min_if
 from .event_schema import COMMITTED
-from .on_time_audit import SETS_DUE, topic_names
+from .on_time_audit import topic_names
 from .result_tables import ALL_TOPICS
 from .transaction_audit import transaction_key
 from .windows import Period, window_start, within

@@ -38,6 +38,11 @@ class EventRows:
 
     def batches(self, chunk: Chunk) -> Iterator[Any]:
         """All wanted rows of a chunk, in order, `batch_rows` at most at a time."""
+        for rows in self.slices(chunk):
+            yield from self._made(rows)
+
+    def slices(self, chunk: Chunk) -> Iterator[RowColumns]:
+        """The same, before columns are made of them; none is empty."""
         records = read_records(chunk)
         codes = codes_of(records)
         entries = Entries(records, codes == UNKNOWN)
@@ -60,17 +65,20 @@ class EventRows:
             columns = RowColumns(
                 records, entries, codes, self._names, record, place, number
             )
-            yield from self._made(columns)
+            columns = self._of_topics(columns)
+            if len(columns):
+                yield columns
+
+    def _of_topics(self, rows: RowColumns) -> RowColumns:
+        if self._wanted.topics is None or not len(rows):
+            return rows
+        numbers = rows.topic_ids()
+        known = np.unique(numbers)
+        name = self._names.topic
+        ids = [i for i in known if self._wanted.wants_topic(name, int(i))]
+        return rows.only(np.isin(numbers, ids))
 
     def _made(self, rows: RowColumns) -> Iterator[Any]:
-        if self._wanted.topics is not None and len(rows):
-            numbers = rows.topic_ids()
-            known = np.unique(numbers)
-            name = self._names.topic
-            ids = [i for i in known if self._wanted.wants_topic(name, int(i))]
-            rows = rows.only(np.isin(numbers, ids))
-        if not len(rows):
-            return
         made = [rows.column(field.name) for field in self._schema]
         arrays = [
             column if column.type == field.type else column.cast(field.type)

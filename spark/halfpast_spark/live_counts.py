@@ -8,9 +8,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from . import result_tables as tables
 from .histogram import bounds_of
-from .live_deltas import Changes, Key
+from .live_deltas import COUNTS, Changes, Key
 from .live_guard import LiveStream
-from .live_states import COUNTS, ON_TIME, TRANSACTIONS
+from .live_timers import ON_TIME
+from .live_transactions import TRANSACTIONS
 from .result_tables import ALL_TOPICS, STREAM
 
 TABLES = {TRANSACTIONS: tables.transactions, ON_TIME: tables.on_time}

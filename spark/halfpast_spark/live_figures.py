@@ -10,7 +10,8 @@ from .histogram import quantile
 from .live_counts import TABLES, place_of
 from .live_deltas import MEASURES, Changes, Key
 from .live_guard import LiveStream
-from .live_states import ON_TIME, TRANSACTIONS
+from .live_timers import ON_TIME
+from .live_transactions import TRANSACTIONS
 from .result_tables import STREAM
 
 QUANTILES = {
@@ -32,12 +33,13 @@ STARTS_AT_ONCE = 500  # a statement takes some thousand parameters at most
 def derive_quantiles(
     connection: Connection, stream: LiveStream, changes: Changes
 ) -> None:
-    """Those of the windows that have changed, as far as buckets tell them."""
+    """Those of the rows whose histogram has changed, as far as buckets tell them."""
     for audit, table in TABLES.items():
-        known = _buckets(connection, stream, audit, changes)
+        keys = _changed(changes, audit)
+        known = _buckets(connection, stream, audit, {key[0] for key in keys})
         rows: list[dict[str, Any]] = []
         place: dict[str, Any] = {}
-        for key in changes.counts[audit]:
+        for key in keys:
             place = place_of(stream, table, key)
             row = {f"at_{name}": it for name, it in place.items()}
             for name, share in QUANTILES[audit].items():
@@ -97,10 +99,21 @@ def _past_ms(stream: LiveStream, horizon_ms: int) -> int:
     return horizon_ms - stream.grace_ms - stream.window_ms
 
 
+def _changed(changes: Changes, audit: str) -> list[Key]:
+    """The rows whose histogram a batch changes."""
+    return list(
+        dict.fromkeys(
+            (start, group, topic)
+            for (measure, start, group, topic, _), count in changes.buckets.items()
+            if count and measure == MEASURES[audit]
+        )
+    )
+
+
 def _buckets(
-    connection: Connection, stream: LiveStream, audit: str, changes: Changes
+    connection: Connection, stream: LiveStream, audit: str, windows: set[int]
 ) -> dict[Key, list[tuple[int, int]]]:
-    """The histograms of all windows in which something has changed."""
+    """The histograms of these windows."""
     columns = tables.histograms.c
     wanted = select(
         columns.window_start_ms,
@@ -114,7 +127,7 @@ def _buckets(
         columns.measure == MEASURES[audit],
     )
     found: dict[Key, list[tuple[int, int]]] = {}
-    for starts in _some_starts({key[0] for key in changes.counts[audit]}):
+    for starts in _some_starts(windows):
         rows = connection.execute(wanted.where(columns.window_start_ms.in_(starts)))
         for start, group, topic, bucket, count in rows:
             found.setdefault((start, group, topic), []).append((bucket, count))

@@ -43,7 +43,7 @@ class LiveResults:
                 max(known.position, changes.position),
                 max(known.horizon_ms, changes.horizon_ms),
                 known.events + changes.events,
-                (*known.gaps, *changes.gaps),
+                tuple(dict.fromkeys((*known.gaps, *changes.gaps))),
             )
             live_counts.add_counts(connection, stream, changes, seen.horizon_ms)
             live_figures.derive_quantiles(connection, stream, changes)

@@ -25,6 +25,21 @@ def position_of(bound: Bound, horizon: Horizon) -> int | None:
     return horizon.start if bound.word == EARLIEST else horizon.end
 
 
+def begin_before(folder: LogFolder, time_ms: int) -> int | None:
+    """Where the last segment begins that has a beginning before a time; None if the
+    log that is there is younger."""
+    found: int | None = None
+    for segment in folder.segments():
+        try:
+            with LogFile(segment.path, segment.base, folder.salt) as file:
+                frame = file.frame_at(segment.base)
+        except FileNotFoundError:
+            continue
+        if frame is not None and frame.stored_ms < time_ms:
+            found = segment.base
+    return found
+
+
 def plan_parts(
     folder: LogFolder, start: int, end: int, split_bytes: int
 ) -> list[LogPart]:

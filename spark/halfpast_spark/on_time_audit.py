@@ -13,6 +13,7 @@ queue, whatever else is said of it. Duplicates are found by id, never by count.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from .audited_kinds import SETS_DUE, TIMER_KINDS
 from .count_columns import ON_TIME_COUNTS
 from .counting import count_if, max_if, min_if, one_if, sum_of
 from .histogram import bucket_column
@@ -20,10 +21,6 @@ from .result_tables import ALL_TOPICS
 from .sla import SlaRules, within_column
 from .windows import Period, window_start, within
 
-SETS_DUE = ("schedule", "replace", "reschedule", "redriven")
-TIMER_KINDS = (
-    *SETS_DUE, "cancel", "fired", "delivered", "failed", "dead",
-)  # fmt: skip
 QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
 STATE_COLUMNS = (

@@ -27,6 +27,7 @@ from .job_errors import ResultsUnavailable
 from .result_tables import RESULTS, runs
 
 LOCK_WAIT_S = 30
+READS_ONLY = "halfpast_reads_only"
 CONNECT_TIMEOUT_S = 5
 
 
@@ -44,6 +45,18 @@ class ResultsDatabase:
         with self.transaction() as connection:
             for table in (*RESULTS, runs):
                 connection.execute(select(table).limit(0))
+
+    @contextmanager
+    def snapshot(self) -> Generator[Connection, None, None]:
+        """All that is read is of one moment, and nobody who writes waits for it. Raises
+        ResultsUnavailable."""
+        try:
+            with self._engine.connect() as plain:
+                connection = plain.execution_options(**{READS_ONLY: True})
+                with connection.begin():
+                    yield connection
+        except (exc.DBAPIError, exc.TimeoutError) as error:
+            raise ResultsUnavailable(self.url, _reason(error)) from error
 
     @contextmanager
     def transaction(self) -> Generator[Connection, None, None]:
@@ -108,7 +121,8 @@ def _sqlite(path: Path, lock_wait_s: float) -> sqlite3.Connection:
 
 
 def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    reads_only = connection.get_execution_options().get(READS_ONLY)
+    connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
 
 def _reason(error: Exception) -> str:

@@ -79,6 +79,16 @@ class RowColumns:
         made: Any = COLUMN_MAKERS[name](self)
         return made
 
+    @property
+    def codes(self) -> Codes:
+        """The kinds of the rows, as in `row_kinds.py`."""
+        return self._code
+
+    @property
+    def ids(self) -> Bytes:
+        """The event ids, 16 bytes each."""
+        return self._details[0]
+
     def is_kind(self, kind: str) -> Mask:
         matches: Mask = self._code == CODES[kind]
         return matches
@@ -200,14 +210,18 @@ class RowColumns:
 
     def transaction_id(self) -> Any:
         ids = transaction_ids(self._heads["id"])
-        is_there = OF_TRANSACTION[self._code] | self.is_kind("half")
+        return uuid_texts(ids, self.of_transaction(ids))
+
+    def of_transaction(self, ids: Bytes) -> Mask:
+        """Which rows are of a transaction; `ids` are of those that they may be of."""
+        is_there: Mask = OF_TRANSACTION[self._code] | self.is_kind("half")
         is_op = self._codes == CODES["op"]
         if is_op.any():
             rows = np.flatnonzero(RELEASED[self._code])
             frames = self._records.frame[self._record[rows]]
             found = FrameJoin(self._records, is_op).find(frames, ids[rows])
             is_there[rows] = found >= 0
-        return uuid_texts(ids, is_there)
+        return is_there
 
     def group(self) -> Any:
         tellers = np.where(OF_TRANSACTION[self._code], self._record, -1)

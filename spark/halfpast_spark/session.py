@@ -29,6 +29,12 @@ START_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+LEAN_SETTINGS = {
+    JAVA_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.ui.enabled": "false",
+}
+"""For a Spark that does small things for a long time: half of its CPU would go into
+compiling them to perfection."""
 CONNECT_RETRIES = 5  # half a minute; Spark's own number takes ten
 WORKERS_WAIT_S = 60.0
 LOOK_S = 0.2
@@ -68,6 +74,9 @@ def _started(
     builder = SparkSession.builder.appName(name)
     wanted = {**QUERY_SETTINGS, **START_SETTINGS, **_quiet(), **(settings or {})}
     wanted |= given
+    if JAVA_OPTIONS in wanted:
+        both = (_quiet().get(JAVA_OPTIONS, ""), (settings or {}).get(JAVA_OPTIONS, ""))
+        wanted[JAVA_OPTIONS] = " ".join(both).strip()
     for key, value in wanted.items():
         builder = builder.config(key, value)
     try:

@@ -1,78 +1,47 @@
-"""The audits as a stream: live counts, a second or two behind the log.
+"""The audits as a stream: live counts, a second or so behind the log.
 
-    log ──> ids with all their events (Spark's state) ──> changes ──> database
+    log ──> packed events (Spark) ──> what became of each id (memory) ──> changes
+        ──> database
 
-The state remembers each id for `memory_ms` after it was made. What lies further apart
-is left to the runs in batch, which are the authority.
+Spark follows the log, reads it on its workers and notes how far that went. An id is
+remembered for `memory_ms` after it was made, here and not in Spark's state: that is
+walked through whole with each batch, to find what is to be forgotten. What lies further
+apart is left to the runs in batch, which are the authority.
 """
 
 import json
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import functions as F
 
 from .checkpoint import Checkpoint
-from .data_source import FORMAT, HalfpastSource
 from .errors import AuditError, BadOption
-from .event_schema import ddl
-from .job_config import GRACE_MS, WINDOW_MS
-from .job_errors import BadPeriod, StreamConflict
-from .live_deltas import KEPT, changes_of, flat_events, keyed_events
+from .job_errors import SparkFailed, StreamConflict
+from .live_counter import LiveCounter
+from .live_events import unpacked
 from .live_guard import LiveStream, Seen
 from .live_results import LiveResults
+from .live_source import FORMAT, LiveSource
 from .log_folder import LogFolder
-from .on_time_audit import TIMER_KINDS
 from .results_database import ResultsDatabase
-from .sla import SlaRules
-from .transaction_audit import HEAD_KINDS, MESSAGE_KINDS
+from .retention import prune_afterwards
+from .spark_failures import reason_of
+from .stream_config import StreamConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-DAY_MS = 86_400_000
 IDLE_S = 1
-KINDS = tuple(dict.fromkeys((*HEAD_KINDS, *MESSAGE_KINDS, *TIMER_KINDS, "gap")))
-STATE_SETTINGS = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+SETTINGS = {
+    # Each batch is one small task: to plan it costs more than to do it.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.streaming.metricsEnabled": "false",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamConfig:
-    """One stream. `checkpoint`: a folder that is the stream's own. `available_now`:
-    end when all that is there has been counted."""
-
-    store: str
-    database: str
-    checkpoint: str
-    window_ms: int = WINDOW_MS
-    grace_ms: int = GRACE_MS
-    memory_ms: int = DAY_MS
-    batch_bytes: int = 32 * 1024 * 1024
-    rules: SlaRules = field(default_factory=SlaRules)
-    available_now: bool = False
-    partitions: int = 2
-    restart: bool = False
-
-    def __post_init__(self) -> None:
-        """Raises BadPeriod."""
-        if self.window_ms <= 0 or self.memory_ms <= 0 or self.grace_ms < 0:
-            why = "give a window and a memory of more than 0 ms, and no negative grace"
-            raise BadPeriod(why)
-
-    @property
-    def name(self) -> str:
-        """There is one stream for each window length: they would count twice."""
-        return f"live-{self.window_ms}"
 
 
 class StreamJob:
@@ -88,6 +57,7 @@ class StreamJob:
         self._folder = LogFolder(config.store)
         self._database = ResultsDatabase(config.database)
         self._database.check()
+        self.counter = LiveCounter(config, self._folder)
         self._live: LiveResults | None = None
         self._started = threading.Event()
         self._failure: AuditError | None = None
@@ -95,20 +65,20 @@ class StreamJob:
     def start(self) -> "StreamingQuery":
         """Raises StreamConflict, ResultsUnavailable."""
         config = self._config
-        self._make_ready(Checkpoint(config.checkpoint))
-        self._spark.dataSource.register(HalfpastSource)
-        for name, value in STATE_SETTINGS.items():
+        begin = self._make_ready(Checkpoint(config.checkpoint))
+        self._spark.dataSource.register(LiveSource)
+        for name, value in SETTINGS.items():
             self._spark.conf.set(name, value)
-        self._spark.conf.set("spark.sql.shuffle.partitions", str(config.partitions))
         writer = (
-            remembered_ids(self._events(), config.memory_ms)
+            self._events(begin)
             .writeStream.queryName(config.name)
-            .outputMode("update")
             .option("checkpointLocation", config.checkpoint)
             .foreachBatch(self._take)
         )
         if config.available_now:
             writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{config.every_ms} milliseconds")
         query = writer.start()
         self._live = LiveResults(self._database, self._stream(query.id))
         self._started.set()
@@ -125,26 +95,34 @@ class StreamJob:
         Raises AuditError.
         """
         query = self.start()
+        prune_at_s = time.monotonic()
         try:
             while not query.awaitTermination(IDLE_S) and not is_stopped():
                 tell(self._move_horizon(query))
+                if time.monotonic() >= prune_at_s:
+                    prune_afterwards(self._database, self._config.retention)
+                    prune_at_s = time.monotonic() + self._config.prune_every_s
             return self._move_horizon(query)
         except StreamingQueryException as error:
-            raise self._failure or error from error
+            failure = self._failure or SparkFailed(reason_of(str(error)))
+            raise failure from error
         finally:
             query.stop()
+            self.counter.close()
 
-    def _make_ready(self, checkpoint: Checkpoint) -> None:
+    def _make_ready(self, checkpoint: Checkpoint) -> int:
         """Checkpoint and database must tell of the same stream: Spark notes a batch
-        when the database has it, so that is never behind."""
+        when the database has it, so that is never behind. Gives where it begins."""
         if self._config.restart:
             checkpoint.clear()
             LiveResults(self._database, self._stream("")).forget()
-            return
         live = LiveResults(self._database, self._stream(checkpoint.query_id))
-        if live.seen().batch_id < checkpoint.last_commit:
+        seen = live.seen()
+        if seen.batch_id < checkpoint.last_commit:
             why = "its counts are no longer in the database; --restart counts anew"
             raise StreamConflict(self._config.name, why)
+        origin = self.counter.prepare(checkpoint, horizon_ms=seen.horizon_ms)
+        return origin.position
 
     def _stream(self, query_id: str) -> LiveStream:
         config = self._config
@@ -157,34 +135,22 @@ class StreamJob:
             rules=config.rules,
         )
 
-    def _events(self) -> "DataFrame":
+    def _events(self, begin: int) -> "DataFrame":
+        """`begin` also where retention has deleted that: then a gap tells of it."""
         return (
             self._spark.readStream.format(FORMAT)
-            .schema(ddl(KEPT))
-            .option("kinds", ",".join(KINDS))
+            .option("start", str(begin))
             .option("maxBytesPerTrigger", str(self._config.batch_bytes))
             .load(self._config.store)
         )
 
-    def _take(self, ids: "DataFrame", batch_id: int) -> None:
+    def _take(self, rows: "DataFrame", batch_id: int) -> None:
         """One batch. May be called again with the same one, after a crash."""
         self._started.wait()
         assert self._live is not None
-        config = self._config
         try:
-            known = self._live.seen()
-            # Also for a batch that is in the database: Spark's state needs it too.
-            flat = cast(Any, flat_events(ids)).toArrow()
-            if batch_id <= known.batch_id:
-                return
-            changes = changes_of(
-                flat,
-                before=known.position,
-                window_ms=config.window_ms,
-                memory_ms=config.memory_ms,
-                rules=config.rules,
-            )
-            self._live.take(batch_id, changes)
+            some = unpacked(cast(Any, rows).toArrow())
+            self.counter.take(batch_id, some, self._live)
         except AuditError as error:
             self._failure = error
             raise
@@ -199,11 +165,3 @@ class StreamJob:
             if offset.get("position", -1) >= horizon.end:
                 return self._live.move_horizon(horizon.as_of_ms)
         return self._live.seen()
-
-
-def remembered_ids(events: "DataFrame", memory_ms: int) -> "DataFrame":
-    """Each id with all its events, whenever one more comes: `about`, `id`, `events`."""
-    keyed = keyed_events(events).withWatermark("made", f"{memory_ms} milliseconds")
-    return keyed.groupBy("made", "about", "id").agg(
-        F.collect_list("event").alias("events")
-    )

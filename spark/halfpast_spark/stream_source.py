@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 from .errors import BadOption
 from .log_file import LogFile
 from .log_folder import LogFolder
-from .log_parts import dated, plan_parts, position_of
+from .log_parts import begin_before, dated, plan_parts, position_of
 from .log_reader import LogPart, read_part
 from .names import NameReader, Names
 from .options import LATEST, SourceOptions
@@ -52,7 +52,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, int]:
         start = position_of(self._options.start, self._log().horizon())
         if start is None:  # by time: whatever is older is passed over
-            start = self._begin_at(self._wanted.start_ms)
+            start = begin_before(self._log(), self._wanted.start_ms)
+            start = self._log().horizon().start if start is None else start
         return {"position": start}
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -106,20 +107,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     continue
                 return min(segment.end if found is None else found, end)
         return end
-
-    def _begin_at(self, time_ms: int) -> int:
-        """The last beginning of a segment before a time."""
-        folder = self._log()
-        start = folder.horizon().start
-        for segment in folder.segments():
-            try:
-                with LogFile(segment.path, segment.base, folder.salt) as file:
-                    frame = file.frame_at(segment.base)
-            except FileNotFoundError:
-                continue
-            if frame is not None and frame.stored_ms < time_ms:
-                start = max(start, segment.base)
-        return start
 
     # --- on the workers -------------------------------------------------------------
 

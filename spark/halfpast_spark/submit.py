@@ -20,8 +20,11 @@ from halfpast_core_store.errors import StoreError
 
 from .errors import AuditError
 from .job_config import GRACE_MS, WINDOW_MS, RunConfig
+from .results_database import ResultsDatabase
+from .retention import KEEP_MS, ROWS_MAX, RetentionConfig, prune_afterwards
 from .rules import Rules, read_rules
 from .session import open_session
+from .stream_config import MEMORY_MS, StreamConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     stream.set_defaults(work=stream_job)
     stream.add_argument("--checkpoint", required=True, help="a folder of its own")
     stream.add_argument("--available-now", action="store_true", help="then end")
+    stream.add_argument("--memory-ms", type=int, default=MEMORY_MS)
     stream.add_argument("--restart", action="store_true", help="forget its counts")
     for job in (run, stream):
         job.add_argument("--store", default="", help="the data folder")
@@ -60,13 +64,15 @@ def parser() -> argparse.ArgumentParser:
         job.add_argument("--window-ms", type=int, default=WINDOW_MS)
         job.add_argument("--grace-ms", type=int, default=GRACE_MS)
         job.add_argument("--rules", help="SLAs and bounds, in TOML")
+        job.add_argument("--keep-ms", type=int, default=KEEP_MS)
+        job.add_argument("--keep-rows", type=int, default=ROWS_MAX)
         job.add_argument("--master", help="if spark-submit has not named one")
     return made
 
 
 def run_job(given: argparse.Namespace) -> None:
     """Prints what was run, as one JSON object."""
-    rules = _rules(given)
+    rules, retention = _rules(given), _retention(given)
     spark = open_session("halfpast audit run", master=given.master)
     from .jobs import run_audits
 
@@ -80,6 +86,7 @@ def run_job(given: argparse.Namespace) -> None:
         details=given.details,
     )
     run = run_audits(_source(spark, given), config)
+    prune_afterwards(ResultsDatabase(given.database), retention)
     print(json.dumps(asdict(run)), flush=True)
     spark.stop()
 
@@ -88,7 +95,7 @@ def stream_job(given: argparse.Namespace) -> None:
     """Runs until SIGTERM; prints how far it came."""
     rules = _rules(given)
     spark = open_session("halfpast audit stream", master=given.master)
-    from .stream_job import StreamConfig, StreamJob
+    from .stream_job import StreamJob
 
     config = StreamConfig(
         store=given.store,
@@ -99,12 +106,18 @@ def stream_job(given: argparse.Namespace) -> None:
         rules=rules.sla,
         available_now=given.available_now,
         restart=given.restart,
+        memory_ms=given.memory_ms,
+        retention=_retention(given),
     )
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
     seen = StreamJob(spark, config).run(lambda: bool(stopped))
     print(json.dumps(seen._asdict()), flush=True)
     spark.stop()
+
+
+def _retention(given: argparse.Namespace) -> RetentionConfig:
+    return RetentionConfig(keep_ms=given.keep_ms, rows_max=given.keep_rows)
 
 
 def _rules(given: argparse.Namespace) -> Rules:

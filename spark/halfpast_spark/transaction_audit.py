@@ -11,6 +11,7 @@ durable); one whose beginning is not in the data, to the one that its id tells.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from .audited_kinds import HEAD_KINDS, MESSAGE_KINDS
 from .count_columns import TRANSACTION_COUNTS
 from .counting import count_if, max_if, min_if, one_if, sum_of
 from .event_schema import COMMITTED, ROLLED_BACK
@@ -18,8 +19,6 @@ from .histogram import bucket_column
 from .result_tables import ALL_TOPICS
 from .windows import Period, window_start, within
 
-HEAD_KINDS = ("transaction", "op", "check", "parked", "resumed")
-MESSAGE_KINDS = ("half", "message", "schedule")
 ID_PREFIX_LENGTH = 32  # of the UUID text: all but the last two bytes
 QUANTILES = (0.5, 0.95, 0.99)
 

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.integration.unavailable import unavailable
 
 from halfpast_loadtest import bench
+from halfpast_loadtest.errors import ClientUnavailable
 from halfpast_loadtest.process_tree import is_alive, tree_of
 
 SMALL: Mapping[str, Mapping[str, str]] = {
@@ -29,6 +31,29 @@ def test_nothing_is_early_lost_or_doubled(name: str) -> None:
     assert (result.early, result.lost, result.duplicates or 0) == (0, 0, 0)
     assert result.rate_per_s
     assert result.rate_per_s > 0
+
+
+def test_under_overload_the_rest_is_refused_and_nothing_taken_is_lost() -> None:
+    settings = {"seconds": "1.5", "warmup_s": "0.5", "connections": "600"}
+    result = bench.measure("overload", settings)
+    overload = result.parts["overload"]
+    assert (result.lost, result.duplicates, result.failed) == (0, 0, 0)
+    assert overload["accepted_requests"] > 0
+    assert overload["refused_requests"] > 0
+    for name in ("commits", "health"):
+        assert result.parts[name]["answered"] > 0
+        assert result.parts[name]["refused"] == 0
+
+
+def test_rocketmqs_client_is_measured_beside_its_ceiling() -> None:
+    settings = {"seconds": "1", "warmup_s": "0.5", "through": "async"}
+    try:
+        result = bench.measure("rocketmq", settings)
+    except ClientUnavailable as error:
+        unavailable(str(error))
+    assert (result.lost, result.duplicates, result.failed) == (0, 0, 0)
+    assert result.server_cpu_us_per_message
+    assert result.parts["async"]["ratio"]["of_stub"] > 0
 
 
 def test_a_bench_that_is_told_to_stop_leaves_nothing_behind(tmp_path: Path) -> None:

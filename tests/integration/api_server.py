@@ -79,6 +79,7 @@ class Api:
 
     def __init__(self, running: RunningApi, session: ClientSession) -> None:
         self.address = running.address
+        self.grpc_address = running.grpc_address
         self.routes = running.routes
         self.stop = running.close
         self.session = session

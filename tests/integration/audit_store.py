@@ -54,7 +54,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 async def _load(folder: Path) -> Journal:
     config = TruthConfig(transactions=4, timers=6, refused=2)
-    server = ServerProcess(folder, settings=QUICK_FAILURES)
+    settings = {**QUICK_FAILURES, "HALFPAST_API_GRPC_ADDRESS": "off"}
+    server = ServerProcess(folder, settings=settings)
     async with server.running():
         client = PatientClient(server.host, server.port)
         journal = await AuditTruth(client, config).run()

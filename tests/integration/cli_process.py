@@ -122,11 +122,15 @@ def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
 def children_of(pid: int) -> dict[str, int]:
     """The services below `up`, by name."""
     found: dict[str, int] = {}
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    for child in path.read_text().split():
-        words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-        if len(words) > 3:
-            found[words[3].decode()] = int(child)
+    pending = [pid]
+    while pending:
+        parent = pending.pop()
+        path = Path(f"/proc/{parent}/task/{parent}/children")
+        for child in map(int, path.read_text().split()):
+            pending.append(child)
+            words = Path(f"/proc/{child}/cmdline").read_text().split("\0")[0].split()
+            if words[:1] == ["halfpast"] and words[1] != "nursery":
+                found[words[1]] = child
     return found
 
 

@@ -6,6 +6,9 @@ $ halfpast list reminders          commands have a prompt; the rest is output
 
 ```bash no-run="needs Docker"      left out, for a reason
 ```
+
+```python client="rocketmq"        run with that client, outside of our environment
+```
 """
 
 import re
@@ -15,18 +18,21 @@ from pathlib import Path
 
 _OPEN = re.compile(r"^( *)```([\w-]*)(.*)$")
 _REASON = re.compile(r'no-run="([^"]+)"')
+_CLIENT = re.compile(r'client="([^"]+)"')
 _PROMPT = "$ "
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block. `reason`: why it is not run, empty if it is."""
+    """One block. `reason`: why it is not run, empty if it is. `client`: somebody
+    else's, with which it is run."""
 
     path: Path
     line: int
     language: str
     text: str
     reason: str = ""
+    client: str = ""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}"
@@ -53,9 +59,16 @@ def blocks_of(path: Path) -> Iterator[Block]:
             if text.strip() == "```":
                 break
             inner.append(text.removeprefix(indent))
-        reason = _REASON.search(rest)
+        reason, client = _REASON.search(rest), _CLIENT.search(rest)
         text = "\n".join(inner) + "\n"
-        yield Block(path, number, language, text, reason[1] if reason else "")
+        yield Block(
+            path,
+            number,
+            language,
+            text,
+            reason[1] if reason else "",
+            client[1] if client else "",
+        )
 
 
 def commands_of(text: str) -> list[Command]:

@@ -22,17 +22,22 @@ from typing import Any
 import yaml
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from tests.acceptance.rocketmq_clients import COMMANDS, NODE, PYTHON
 from tests.acceptance.transaction_reader import Base, Order
 from tests.integration.doc_blocks import Block, commands_of
 
 import halfpast
+from halfpast_loadtest.rocketmq_client import client_environment
 
 _ADDRESS = re.compile(r"(http://)?(?:localhost|127\.0\.0\.1):7080")
+_ENDPOINTS = re.compile(r"127\.0\.0\.1:8081")
 _RECEIVER = re.compile(r"https://[a-z-]+\.example(?:\.com)?\b")
 _SHORTENED = re.compile(r"\b[0-9a-f]{8}-…")
 _ID = re.compile(r'"id":\s*"([0-9a-f]{8}-[0-9a-f-]{27})"')
 _WORD = re.compile(r'"(\w+)":\s*"([a-z_]+)"')
 _TIMEOUT_S = 30.0
+_OUTSIDE_TIMEOUT_S = 90.0
+_OUTSIDE = {"python": PYTHON, "javascript": NODE}
 _FAIL_ON_PROBLEMS = "fail-with-body\nsilent\nshow-error\n"
 
 
@@ -54,10 +59,13 @@ class _Taker(BaseHTTPRequestHandler):
 
 class PageSession:
     """For one page. Addresses under `.example` are those of somebody who takes all
-    that is posted."""
+    that is posted. `endpoints`: where RocketMQ's clients are served."""
 
-    def __init__(self, address: str, folder: Path, programs: Path) -> None:
+    def __init__(
+        self, address: str, folder: Path, programs: Path, endpoints: str = ""
+    ) -> None:
         self._address = address
+        self._endpoints = endpoints
         self._receiver = ""
         self._folder = folder
         self._last_id = ""
@@ -71,6 +79,7 @@ class PageSession:
             "HALFPAST_URL": address,
             "CURL_HOME": str(folder),
             "NO_COLOR": "1",
+            "XDG_CONFIG_HOME": str(folder),
         }
         self._path = folder / "orders.sqlite"
         Base.metadata.create_all(create_engine(f"sqlite:///{self._path}"))
@@ -124,6 +133,9 @@ class PageSession:
             raise PageFailed(f"{block}: {error!r}\n{block.text}") from error
 
     async def _one(self, block: Block) -> None:
+        if block.client:
+            await self._outside(block)
+            return
         match block.language:
             case "bash":
                 await self._shell(block, block.text, "")
@@ -146,6 +158,26 @@ class PageSession:
                 pass
             case other:
                 raise PageFailed(f"{block}: nobody knows how to try {other!r}")
+
+    async def _outside(self, block: Block) -> None:
+        """With a client of somebody else, in an environment of its own."""
+        command, more = COMMANDS[_OUTSIDE[block.language]]()
+        source = self._folder / f"block-{block.line}"
+        source.write_text(_ENDPOINTS.sub(self._endpoints, block.text))
+        environment = {**client_environment(self._folder), **more}
+        environment["NODE_PATH"] = f"{more.get('CLIENT_HOME')}/node_modules"
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [command[0], str(source)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_OUTSIDE_TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise PageFailed(f"{block}: {done.stdout}{done.stderr}")
 
     async def _shell(self, block: Block, command: str, shown: str) -> None:
         command = self._fill(command).replace(".venv/bin/halfpast", "halfpast")

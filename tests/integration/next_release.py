@@ -10,14 +10,17 @@ import pytest
 
 from halfpast_api.metadata.migrate import scripts_folder
 
-REVISION = '''
+HEAD = max(it.name[:4] for it in (scripts_folder() / "versions").glob("[0-9]*.py"))
+"""The last revision of this release."""
+
+REVISION = f'''
 """A revision of the next release."""
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "9999"
-down_revision = "0006"
+down_revision = "{HEAD}"
 
 
 def upgrade() -> None:
@@ -30,10 +33,9 @@ def upgrade() -> None:
 def last_scripts(tmp_path: Path) -> Path:
     """The scripts of the release before, which ends with revision 0002."""
     folder = _copy(tmp_path / "last")
-    (folder / "versions" / "0003_topics_control_their_release.py").unlink()
-    (folder / "versions" / "0004_results_of_audits.py").unlink()
-    (folder / "versions" / "0005_endpoints.py").unlink()
-    (folder / "versions" / "0006_access.py").unlink()
+    for script in (folder / "versions").glob("[0-9]*.py"):
+        if script.name[:4] > "0002":
+            script.unlink()
     return folder
 
 

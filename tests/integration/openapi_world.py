@@ -57,6 +57,9 @@ class World:
             "getNamespace": self._namespace,
             "deleteNamespace": self._namespace,
             "putNamespace": self._no_namespace,
+            "getLimits": self._limits,
+            "deleteLimits": self._limits,
+            "putLimits": self._no_limits,
         }
 
     async def prepare(self, operation: str, request: str) -> str:
@@ -130,6 +133,14 @@ class World:
         reply = await self._api.post("/v1/keys", body)
         assert reply.status == 201, reply
         return str(reply.body["id"])
+
+    async def _limits(self) -> None:
+        path = "/v1/limits/subjects/every-user"
+        reply = await self._api.put(path, {"requests_per_s": 50})
+        assert reply.status in (200, 201), reply
+
+    async def _no_limits(self) -> None:
+        await self._api.delete("/v1/limits/subjects/every-key")
 
     async def _endpoint(self) -> None:
         body = {"url": "https://crm.example.com/hooks", "topics": [TOPIC]}

@@ -41,6 +41,7 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.locality.wait": "0s",  # all is on this machine
 }
 
 
@@ -113,6 +114,8 @@ def connect_server(cluster: Cluster) -> Generator[str]:
     port = free_port()
     settings = {
         **SETTINGS,
+        # To compile takes longest; what spark-submit runs does that.
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.cores.max": "1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.binding.address": HOST,

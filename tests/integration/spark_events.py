@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from halfpast_spark.event_schema import COLUMN_NAMES, KINDS, NEVER_NULL, ddl
-from halfpast_spark.live_states import Event
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,15 +52,6 @@ class EventLine:
 
     def frame(self, spark: "SparkSession") -> "DataFrame":
         return events_frame(spark, self.rows)
-
-
-def live_events(rows: Iterable[dict[str, Any]]) -> dict[str, list[Event]]:
-    """The same as a stream has them, by event id."""
-    found: dict[str, list[Event]] = {}
-    for row in rows:
-        event = Event._make(row.get(name) for name in Event._fields)
-        found.setdefault(event.event_id, []).append(event)
-    return found
 
 
 def events_frame(spark: "SparkSession", rows: Iterable[dict[str, Any]]) -> "DataFrame":

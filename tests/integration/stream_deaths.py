@@ -21,12 +21,14 @@ from tests.integration.spark_session import QUICK
 from halfpast_spark import live_results
 from halfpast_spark.live_guard import note_seen
 from halfpast_spark.session import open_session
-from halfpast_spark.stream_job import StreamConfig, StreamJob
+from halfpast_spark.stream_config import StreamConfig
+from halfpast_spark.stream_job import StreamJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH_BYTES = 8 * 1024
+DAY_MS = 86_400_000
 POINTS = ("before the work", "in the transaction", "after the commit")
 
 
@@ -47,16 +49,16 @@ class MortalStream(StreamJob):
         self._point = point
         self._die = die
 
-    def _take(self, ids: "DataFrame", batch_id: int) -> None:
+    def _take(self, rows: "DataFrame", batch_id: int) -> None:
         if batch_id != self._batch:
-            super()._take(ids, batch_id)
+            super()._take(rows, batch_id)
         elif self._point == POINTS[0]:
             self._die()
         elif self._point == POINTS[1]:
             with patch.object(live_results, "note_seen", self._note_and_die):
-                super()._take(ids, batch_id)
+                super()._take(rows, batch_id)
         else:
-            super()._take(ids, batch_id)
+            super()._take(rows, batch_id)
             self._die()
 
     def _note_and_die(self, *arguments: Any) -> None:
@@ -75,6 +77,8 @@ def config_of(store: str, database: str, checkpoint: str) -> StreamConfig:
         grace_ms=0,
         rules=PATIENT,
         batch_bytes=BATCH_BYTES,
+        memory_ms=DAY_MS,  # some are due in hours
+        save_every_ms=0,
         available_now=True,
     )
 

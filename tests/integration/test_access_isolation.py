@@ -77,6 +77,8 @@ async def _fill(b: Caller) -> dict[str, str]:
         {"url": "https://crm.example/hook", "topics": ["orders"], "description": MARK},
     )
     key = await b.done("POST", "/v1/keys", {"role": "read-only", "description": MARK})
+    limited = f"/v1/limits/subjects/key:{key['id']}"
+    await b.done("PUT", limited, {"requests_per_s": 7000})
     return {
         "stored": stored["id"],
         "event": event["id"],
@@ -110,6 +112,12 @@ def _attempts(
     url = {"url": "https://a.example/", "topics": [plain["orders"]]}
     dead = {"source": "group", "group": plain["billing"], "all": True}
 
+    limited = "/v1/limits/subjects"
+
+    def of_b(body: Any = None) -> list[Attempt]:
+        subjects = ("namespace:b", f"key:{ids['key']}")
+        return [Attempt(f"{limited}/{it}", body) for it in subjects]
+
     def each(suffix: str, body: Any = None) -> list[Attempt]:
         return [Attempt(path + suffix, body) for path in events]
 
@@ -128,7 +136,7 @@ def _attempts(
             *("/v1/dead-letters/counts", "/v1/schedules", "/v1/transactions"),
             *("/v1/topics", "/v1/groups", "/v1/producer-groups", "/v1/endpoints"),
             *("/v1/keys", "/v1/namespaces", "/v1/trail", "/v1/whoami"),
-            "/metrics",
+            *("/metrics", "/v1/clock"),
         )
     }
     lists["GET", "/v1/events"] += [
@@ -150,6 +158,10 @@ def _attempts(
         ("POST", "/v1/topics/{topic}/events"): name(f"{topics}/events", {"data": 1}),
         ("PUT", "/v1/topics/{topic}/events/{key}"): one(
             f"{topics}/events/{TAG}", {"data": 1} | LATER, named
+        ),
+        # Of the whole suite, as the metrics are.
+        ("POST", "/v1/clock:advance"): one(
+            "/v1/clock:advance", {"by_ms": 1000}, "nothing"
         ),
         ("POST", "/v1/events:batch"): one(
             "/v1/events:batch", {"events": [message]}, "nothing"
@@ -254,6 +266,13 @@ def _attempts(
         ("PATCH", "/v1/keys/{id}"): one(key, {"description": "mine"}),
         ("POST", "/v1/keys/{id}:rotate"): one(f"{key}:rotate"),
         ("POST", "/v1/keys/{id}:revoke"): one(f"{key}:revoke"),
+        ("POST", "/v1/keys/{id}:rotate-signing"): one(f"{key}:rotate-signing"),
+        ("POST", "/v1/keys/{id}:drop-signing"): one(f"{key}:drop-signing"),
+        ("GET", "/v1/limits"): one("/v1/limits", wanted="nothing"),
+        ("GET", limited): one(limited, wanted="nothing"),
+        ("GET", f"{limited}/{{subject}}"): of_b(),
+        ("PUT", f"{limited}/{{subject}}"): of_b({"requests_per_s": 1}),
+        ("DELETE", f"{limited}/{{subject}}"): of_b(),
         ("GET", "/v1/namespaces/{name}"): one("/v1/namespaces/b"),
         ("PUT", "/v1/namespaces/{name}"): one("/v1/namespaces/b", {"suspended": True}),
         ("DELETE", "/v1/namespaces/{name}"): one("/v1/namespaces/b"),
@@ -265,7 +284,7 @@ SEEN_BY_B = (
     *("/v1/schedules/{schedule}", "/v1/transactions/{transaction}"),
     *("/v1/operations/{operation}", "/v1/groups/billing"),
     *("/v1/producer-groups/shop", "/v1/endpoints/crm", "/v1/keys/{key}"),
-    "/v1/namespaces/b",
+    *("/v1/namespaces/b", "/v1/limits/subjects/key:{key}"),
 )
 NO_NAMES = ("invalid_endpoint_name", "reserved_topic", "reserved_group")
 PASSING = ("age_ms", "due_in_ms", "server_time", "last_used_at")

@@ -470,3 +470,46 @@ async def test_an_open_server_is_not_for_web_pages(tmp_path: Path) -> None:
             assert (forged.status, forged.code) == (403, "cross_site")
         assert (await api.get(f"/v1/events/{event['id']}")).body["state"] == "scheduled"
         assert (await api.post(target)).status == 200
+
+
+async def test_a_signing_secret_is_shown_once_and_ends_with_its_key(
+    api: Api, admin: Caller
+) -> None:
+    made = await admin.done("POST", "/v1/keys", {"role": "read-only", "signing": True})
+    key = f"/v1/keys/{made['id']}"
+    first = made["signing_secret"]
+    assert first.startswith(f"hps_{made['id']}_")
+    assert made["signing_secrets"][0]["prefix"] == first[:16] + "…"
+    reply = await admin.post(f"{key}:rotate-signing", {"keep_old_ms": 60_000})
+    assert reply.headers["Cache-Control"] == "no-store"
+    second = reply.body["signing_secret"]
+    assert second != first
+    assert [bool(it["expires_at"]) for it in reply.body["signing_secrets"]] == [
+        False,
+        True,
+    ]
+    for secret in (first, second):
+        nobody = await Caller(api, secret).get("/v1/whoami")
+        assert nobody.status == 401
+        assert "signing secret" in nobody.body["detail"]
+    dropped = await admin.done("POST", f"{key}:drop-signing")
+    assert dropped["signing_secrets"] == []
+    assert await Caller(api, made["secret"]).done("GET", "/v1/whoami")
+    assert (await admin.done("POST", f"{key}:rotate-signing"))["signing_secrets"]
+    revoked = await admin.done("POST", f"{key}:revoke")
+    assert revoked["signing_secrets"] == []
+    refused = await admin.post(f"{key}:rotate-signing")
+    assert (refused.status, refused.code) == (409, "key_revoked")
+    seen = str(await admin.done("GET", f"/v1/trail?object={made['id']}"))
+    assert "rotate-signing" in seen
+    assert first not in seen
+    assert second not in seen
+
+
+async def test_a_signing_secret_is_not_for_who_has_less_than_the_key(
+    admin: Caller,
+) -> None:
+    strong = await admin.with_key(role="operator")
+    weak = await scoped(admin, "admin")
+    reply = await weak.post(f"/v1/keys/{strong.key_id}:rotate-signing")
+    assert (reply.status, reply.code) == (403, "forbidden")

@@ -104,6 +104,20 @@ async def test_settings_of_a_group_apply(api: Api) -> None:
     assert dead["properties"]["dead_letter_topic"] == "orders"
 
 
+async def test_a_reason_stays_with_the_dead_letter(api: Api) -> None:
+    await api.put("/v1/groups/g", {"max_attempts": 1})
+    await api.publish("orders", data=1)
+    (message,) = await api.pop("g", "orders", wait_ms=5000)
+    body = {"receipts": [message["receipt"]], "reason": "no such customer"}
+    assert (await api.post("/v1/groups/g:nack", body)).status == 200
+    (dead,) = await api.pop("undertaker", "%DLQ%g", wait_ms=5000)
+    assert dead["properties"]["dead_letter_reason"] == "no such customer"
+    listed = (await api.get("/v1/dead-letters?source=group&group=g")).body
+    assert [it["reason"] for it in listed["dead_letters"]] == ["no such customer"]
+    too_long = {"receipts": [message["receipt"]], "reason": "x" * 501}
+    assert (await api.post("/v1/groups/g:nack", too_long)).status == 422
+
+
 @pytest.mark.parametrize(
     ("group", "body", "code"),
     [

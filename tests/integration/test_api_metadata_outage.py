@@ -12,11 +12,14 @@ import pytest_asyncio
 from sqlalchemy import text
 from tests.integration.postgres_server import PostgresServer
 
+from halfpast_api.limits.caller_limits import CallerLimits
+from halfpast_api.limits.limit_store import LimitStore
+from halfpast_api.limits.subject import parse_subject
 from halfpast_api.metadata.cache import CacheConfig, MetadataCache
 from halfpast_api.metadata.database import migration_engine, parse_url
 from halfpast_api.metadata.errors import MetadataUnavailable
 from halfpast_api.metadata.migrate import migrate
-from halfpast_api.metadata.settings import GroupSettings, Limit, TopicSettings
+from halfpast_api.metadata.settings import GroupSettings, TopicSettings
 from halfpast_api.metadata.store import MetadataStore, StoreConfig
 
 pytest_plugins = [
@@ -143,7 +146,9 @@ async def test_a_restart_without_the_database_serves_the_snapshot(
     cache = MetadataCache(first, config)
     await cache.start()
     await first.put_topic("orders", SETTINGS)
-    await first.put_limit("all", "publish_per_s", Limit(value=7))
+    await LimitStore(first).put(
+        parse_subject("every-key"), CallerLimits(requests_per_s=7)
+    )
     await cache.stop()
     await first.close()
     postgres.stop()
@@ -154,7 +159,7 @@ async def test_a_restart_without_the_database_serves_the_snapshot(
     assert cache.status.origin == "snapshot"
     assert cache.stale_since_ms is not None
     assert cache.topic_settings("orders") == SETTINGS
-    assert cache.limit("all", "publish_per_s") == 7
+    assert cache.limits() == {"every-key": {"requests_per_s": 7}}
     with pytest.raises(MetadataUnavailable):
         await second.topics()
 

@@ -10,6 +10,9 @@ import pytest_asyncio
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
+from halfpast_api.limits.caller_limits import CallerLimits
+from halfpast_api.limits.limit_store import LimitStore
+from halfpast_api.limits.subject import parse_subject
 from halfpast_api.metadata.cache import CacheConfig, MetadataCache
 from halfpast_api.metadata.database import Database, migration_engine, parse_url
 from halfpast_api.metadata.entry import Changes, Page
@@ -24,7 +27,6 @@ from halfpast_api.metadata.settings import (
     DELAY_MS_MAX,
     LIMIT_VALUE_MAX,
     GroupSettings,
-    Limit,
     ProducerGroupSettings,
     TopicSettings,
 )
@@ -35,6 +37,7 @@ pytest_plugins = [
     "tests.integration.postgres_server",
 ]
 
+ALL = parse_subject("every-key")
 LARGEST = TopicSettings(
     queues=1024,
     max_delay_ms=DELAY_MS_MAX,
@@ -103,12 +106,13 @@ async def test_groups_and_limits_too(store: MetadataStore) -> None:
     entry = await store.group("billing")
     assert entry is not None
     assert entry.settings == group
-    largest = Limit(value=LIMIT_VALUE_MAX)
-    assert (await store.put_limit("topic:a", "publish_per_s", largest)).created
-    limit = await store.limit("topic:a", "publish_per_s")
-    assert limit is not None
-    assert (limit.key, limit.settings) == (("topic:a", "publish_per_s"), largest)
-    assert await store.limit("topic:b", "publish_per_s") is None
+    limits, acme = LimitStore(store), parse_subject("namespace:acme")
+    largest = CallerLimits(requests_per_s=0.25, max_pending=LIMIT_VALUE_MAX)
+    entry_, is_new = await limits.put(acme, largest)
+    assert is_new
+    assert await limits.get(acme) == entry_
+    assert entry_.limits == largest
+    assert await limits.get(parse_subject("namespace:other")) is None
     assert await store.topic("billing") is None
 
 
@@ -270,15 +274,40 @@ async def test_pages_are_in_the_order_of_code_points(store: MetadataStore) -> No
 
 
 @pytest.mark.asyncio
-async def test_limits_are_paged_by_scope_and_name(store: MetadataStore) -> None:
-    keys = [("b", "x"), ("a", "y"), ("a", "x"), ("b", "a")]
-    for scope, name in keys:
-        await store.put_limit(scope, name, Limit(value=1))
-    first = await store.limits(Page(limit=3))
-    second = await store.limits(Page(after=first.next_after))
-    found = [entry.key for entry in first.entries + second.entries]
-    assert found == sorted(keys)
-    assert second.next_after is None
+async def test_limits_are_paged_by_subject(store: MetadataStore) -> None:
+    limits = LimitStore(store)
+    for name in ("b", "a", "c"):
+        subject = parse_subject(f"namespace:{name}")
+        await limits.put(subject, CallerLimits(max_delay_ms=5, bytes_per_s=7))
+    assert await limits.delete(parse_subject("namespace:c"))
+    first, behind = await limits.page("", 1)
+    second, end = await limits.page(behind, 1)
+    found = [entry.subject for entry in first + second]
+    assert found == ["namespace:a", "namespace:b"]
+    assert end == ""
+
+
+@pytest.mark.asyncio
+async def test_all_limits_of_a_subject_have_one_version(store: MetadataStore) -> None:
+    limits, all_ = LimitStore(store), parse_subject("every-namespace")
+    first, _ = await limits.put(all_, CallerLimits(max_delay_ms=5, bytes_per_s=7))
+    less, is_new = await limits.put(
+        all_, CallerLimits(bytes_per_s=7), expected=first.version
+    )
+    assert not is_new
+    assert less.version > first.version
+    same, _ = await limits.put(all_, CallerLimits(bytes_per_s=7))
+    assert same == less
+    with pytest.raises(StaleVersion):
+        await limits.put(all_, CallerLimits(bytes_per_s=8), expected=first.version)
+    with pytest.raises(StaleVersion):
+        await limits.delete(all_, expected=first.version)
+    assert await limits.get(all_) == less
+    assert await limits.delete(all_, expected=less.version)
+    assert not await limits.delete(all_)
+    again, is_new = await limits.put(all_, CallerLimits(bytes_per_s=7), expected=0)
+    assert is_new
+    assert again.version > less.version
 
 
 @pytest.mark.asyncio
@@ -286,11 +315,11 @@ async def test_changes_tell_what_is_new(store: MetadataStore) -> None:
     assert await store.changes() == Changes(version=0, is_full=True)
     await store.put_topic("a", TopicSettings())
     await store.put_topic("b", TopicSettings())
-    await store.put_limit("all", "publish_per_s", Limit(value=7))
+    await LimitStore(store).put(ALL, CallerLimits(requests_per_s=7))
     before = (await store.changes()).version
     await store.delete_topic("a")
     await store.put_group("g", GroupSettings())
-    await store.delete_limit("all", "publish_per_s")
+    await LimitStore(store).delete(ALL)
     await store.put_producer_group("shop", SHOP)
     await store.put_producer_group("gone", SHOP)
     await store.delete_producer_group("gone")
@@ -299,7 +328,7 @@ async def test_changes_tell_what_is_new(store: MetadataStore) -> None:
         topics={"a": None},
         groups={"g": GroupSettings()},
         producer_groups={"shop": SHOP, "gone": None},
-        limits={("all", "publish_per_s"): None},
+        limits={("every-key", "requests_per_s"): None},
     )
     assert await store.changes() == Changes(
         version=9,
@@ -328,10 +357,10 @@ async def test_own_writes_are_in_the_cache_at_once(store: MetadataStore) -> None
     await cache.start()
     await store.put_topic("orders", LARGEST)
     await store.put_group("billing", GroupSettings(max_attempts=3))
-    await store.put_limit("all", "publish_per_s", Limit(value=7))
+    await LimitStore(store).put(ALL, CallerLimits(requests_per_s=7))
     assert cache.topic_settings("orders") == LARGEST
     assert cache.group_settings("billing").max_attempts == 3
-    assert cache.limit("all", "publish_per_s") == 7
+    assert cache.limits() == {"every-key": {"requests_per_s": 7}}
     assert not cache.has_producer_group("shop")
     await store.put_producer_group("shop", SHOP)
     assert cache.has_producer_group("shop")
@@ -341,10 +370,10 @@ async def test_own_writes_are_in_the_cache_at_once(store: MetadataStore) -> None
     assert cache.producer_group_settings("shop") == ProducerGroupSettings()
     await store.delete_topic("orders")
     await store.delete_group("billing")
-    await store.delete_limit("all", "publish_per_s")
+    await LimitStore(store).delete(ALL)
     assert cache.topic_settings("orders") == TopicSettings()
     assert cache.group_settings("billing") == GroupSettings()
-    assert cache.limit("all", "publish_per_s") is None
+    assert not cache.limits()["every-key"]
     await cache.stop()
 
 

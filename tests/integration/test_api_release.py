@@ -102,6 +102,15 @@ async def test_settings_are_given_shown_and_kept(api: Api) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_topic_is_paused_before_anything_waits_there(api: Api) -> None:
+    await api.put("/v1/topics/orders", {"paused": True})
+    shown = (await api.get("/v1/topics/orders")).body["release"]
+    assert (shown["state"], shown["pending"]) == ("paused", 0)
+    await api.patch("/v1/topics/orders", {"paused": False})
+    await release_in(api, "orders", "open")
+
+
+@pytest.mark.asyncio
 async def test_a_paused_topic_waits_until_it_is_resumed(api: Api) -> None:
     await api.put("/v1/topics/orders", {"paused": True})
     first = await api.publish("orders", data=1, delay_ms=1)

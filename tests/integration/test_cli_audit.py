@@ -134,6 +134,23 @@ def test_before_the_first_run_they_name_it(tmp_path: Path, command: str) -> None
     assert "there was no run yet: 'halfpast audit run'" in done.output
 
 
+def test_prune_deletes_old_windows_and_says_so(audited: Path, tmp_path: Path) -> None:
+    shutil.copy(audited / "metadata.sqlite", tmp_path)
+    words = ("prune", "--data", str(tmp_path))
+    for_ever = "--keep", "36500d"
+    kept = halfpast(*words, *for_ever)
+    assert kept.exit_code == 0, kept.output
+    assert re.fullmatch(r"Nothing to delete: [\d,]+ rows\.\n", kept.output)
+    few_words = (*words, *for_ever, "--keep-rows", "1000", "--json")
+    few = json.loads(halfpast(*few_words).stdout)
+    assert few["rows_left"] <= 1000
+    assert few["deleted"]["on_time"] > 0
+    done = halfpast(*words)
+    assert re.fullmatch(r"Deleted [\d,]+ rows; 0 are left\.\n", done.output)
+    for wrong in (("--keep", "0s"), ("--keep-rows", "9"), ("--keep", "long")):
+        assert halfpast(*words, *wrong).exit_code == 2
+
+
 # --- what cannot be audited ---------------------------------------------------------
 
 

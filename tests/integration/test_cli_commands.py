@@ -290,3 +290,44 @@ def test_everything_is_changed_only_if_somebody_says_yes(suite: Suite) -> None:
     )
     assert done.exit_code == 1
     assert "nobody said yes" in done.stderr
+
+
+def test_an_ordered_group_and_what_it_holds_back(suite: Suite, topic: str) -> None:
+    group = f"g{uuid4().hex}"
+    changed = answer(suite, "group", "set", group, "--ordered", "--max-attempts", "5")
+    assert (changed["ordered"], changed["max_attempts"]) == (True, 5)
+    for data in ("first", "second"):
+        answer(suite, "publish", topic, data, "--key", "k")
+    popped = answer(suite, "pop", group, topic, "--max", "10")
+    assert popped["data"] == "first"
+    lag = answer(suite, "group", "lag", group, topic)
+    assert (lag["lag"], lag["in_flight"], lag["held_back"]) == (2, 2, 1)
+    shown = halfpast("group", "lag", group, topic, server=suite.address).stdout
+    assert "held back  1\n" in shown
+    answer(suite, "ack", group, popped["receipt"])
+    assert answer(suite, "pop", group, topic)["data"] == "second"
+    changed = answer(suite, "group", "set", group, "--backoff", "2s", "--unordered")
+    assert (changed["ordered"], changed["max_attempts"]) == (False, 5)
+    assert changed["backoff_initial_ms"] == 2000
+    shown = halfpast("group", "show", group, server=suite.address).stdout
+    assert "ordered    no\n" in shown
+    assert "pauses     2s to 300s\n" in shown
+
+
+def test_a_group_is_not_changed_by_nothing(suite: Suite) -> None:
+    done = halfpast("group", "set", "some", server=suite.address)
+    assert done.returncode == 2
+    assert "halfpast group set some --ordered" in done.stderr
+    done = halfpast("group", "show", "never-seen", server=suite.address)
+    assert done.returncode != 0
+
+
+def test_a_pop_by_an_expression(suite: Suite, topic: str) -> None:
+    for region in ("eu", "us"):
+        answer(suite, "publish", topic, region, "--property", f"region={region}")
+    words = ("--filter", "region = 'us'", "--filter-type", "sql92", "--max", "9")
+    assert answer(suite, "pop", "g", topic, *words)["data"] == "us"
+    wrong = ("--filter", "region == 'us'", "--filter-type", "sql92")
+    done = halfpast("pop", "g", topic, *wrong, server=suite.address)
+    assert done.returncode != 0
+    assert "at character 9" in done.stderr

@@ -97,6 +97,25 @@ def test_keys_from_making_to_revoking(place: tuple[Desk, Desk]) -> None:
             assert secret not in errors
 
 
+def test_keys_that_sign(place: tuple[Desk, Desk]) -> None:
+    for desk in place:
+        made = desk.done("keys", "create", "--scope", "publish", "--signing")
+        assert made["signing_secret"].startswith(f"hps_{made['id']}_")
+        new = desk.done("keys", "rotate-signing", made["id"], "--keep-old", "0s")
+        assert new["signing_secret"] != made["signing_secret"]
+        assert len(new["signing_secrets"]) == 1
+        after = desk.done("keys", "drop-signing", made["id"])
+        assert after["signing_secrets"] == []
+    shown = CliRunner().invoke(
+        app,
+        ["keys", "create", "--role", "operator", "--signing"],
+        env={"HALFPAST_DATA": str(place[0].folder)},
+    )
+    words = shown.stdout.split()
+    at = words.index("access")
+    assert f"hps_{words[at + 2]}_" in words[words.index("secret", at) + 2]
+
+
 def test_what_is_done_on_the_machine_itself_is_on_record(
     place: tuple[Desk, Desk],
 ) -> None:

@@ -433,6 +433,27 @@ def test_a_group_is_moved_to_the_beginning(browser: Browser, site: ConsoleSite) 
         assert site.get(lag)["lag"] == 3
 
 
+def test_a_group_is_made_ordered(browser: Browser, site: ConsoleSite) -> None:
+    for number in range(2):
+        site.post("/v1/topics/flow-order/events", {"data": number, "key": "k"})
+    site.call("PUT", "/v1/groups/flow-ordered", {"max_attempts": 7})
+    with visiting(browser, site) as (page, wrong):
+        go(page, "/console/groups/flow-ordered")
+        page.get_by_label("In order").check()
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator(".said")).to_contain_text("Changed.")
+        group = site.get("/v1/groups/flow-ordered")
+        assert (group["ordered"], group["max_attempts"]) == (True, 7)
+        site.post("/v1/groups/flow-ordered:pop", {"topic": "flow-order", "max": 10})
+        go(page, "/console/groups/flow-ordered?topic=flow-order")
+        row = page.locator("tr", has_text="held back")
+        expect(row.locator("td").last).to_have_text("1")
+        go(page, "/console/groups")
+        row = page.locator("tr", has_text="flow-ordered")
+        expect(row.locator("td").first).to_have_text("yes")
+        assert wrong == []
+
+
 def test_what_users_have_named_is_shown_as_it_is(
     browser: Browser, site: ConsoleSite
 ) -> None:
@@ -619,6 +640,8 @@ PAGES = (
     "/console/keys",
     "/console/keys:new",
     "/console/namespaces",
+    "/console/limits",
+    "/console/limits/every-key",
     "/console/trail",
     "/console/me",
     "/console/topics/no-such-topic",
@@ -655,6 +678,9 @@ def test_every_page_can_be_used_by_all(browser: Browser, site: ConsoleSite) -> N
     )
     hook = {"url": "https://crm.example/", "topics": ["axe-topic"]}
     site.call("PUT", "/v1/endpoints/axe-hook", hook)
+    site.call("PUT", "/v1/limits/subjects/every-key", {"requests_per_s": 0.5})
+    rate = {"requests_per_s": 5_000, "bytes_per_s": 1_000_000_000}
+    site.call("PUT", "/v1/limits/subjects/every-namespace", rate)
     with visiting(browser, site) as (page, _):
         for path in (*PAGES, *more):
             page.emulate_media(color_scheme="light")

@@ -15,7 +15,6 @@ from halfpast_core_store.broker import (
     Append,
     CommitOffsets,
     Dedup,
-    DescribeGroup,
     DescribeTopic,
     Empty,
     EnsureTopic,
@@ -43,6 +42,7 @@ from halfpast_core_store.errors import (
     UnknownQueue,
     UnknownTopic,
 )
+from halfpast_core_store.group_standing import DescribeGroup
 from halfpast_core_store.record import Family, RecordKind, encode_record
 from halfpast_core_store.topics import SYS_SCHEDULE
 

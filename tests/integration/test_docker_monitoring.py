@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import pytest
 import yaml
+from markdown.extensions.toc import slugify  # type: ignore[import-untyped]
 from sqlalchemy import Connection, text
 from tests.integration.audit_books import END_MS, Span, write
 from tests.integration.postgres_server import PostgresServer
@@ -20,6 +22,12 @@ pytest_plugins = ["tests.integration.postgres_server"]
 METRIC = re.compile(r"\bhalfpast_[a-z0-9_]+")
 RECORDED = re.compile(r"\bhalfpast:[a-z0-9_:]+")
 HOUR_MS = 3_600_000
+LABEL = re.compile(r'[{,]([a-z_]+)="')
+LABELS = {
+    *("action", "at_least_ms", "code", "direction", "endpoint", "group", "lane", "le"),
+    *("method", "outcome", "reason", "result", "route", "service", "since", "source"),
+    *("state", "status", "topic", "transport", "version"),
+}
 SPAN = Span(windows=24, topics=2, window_ms=HOUR_MS)
 # As Grafana would fill them in.
 FILLED = {
@@ -93,39 +101,75 @@ def test_the_dashboard_says_what_the_tables_hold(
     assert len(drawn) == known
 
 
+def rules_of(root: Path) -> list[dict[str, Any]]:
+    rules = read_yaml(root / "docker/prometheus/halfpast.rules.yml")
+    return [rule for group in rules["groups"] for rule in group["rules"]]
+
+
+def board_queries(root: Path) -> list[str]:
+    """What the boards ask Prometheus."""
+    found: list[str] = []
+    for path in sorted((root / "docker/grafana/dashboards").glob("*.json")):
+        for panel in panels_of(json.loads(path.read_text("utf-8"))):
+            found += [it["expr"] for it in panel["targets"] if "expr" in it]
+    return found
+
+
+async def scrape(folder: Path) -> str:
+    """What a running suite tells of itself, once everything has been in use."""
+    async with push_rig(folder) as rig:
+        await rig.api.publish("orders", data=1, delay_ms=1)
+        await rig.api.publish("hello", data=1)
+        assert await rig.api.pop("readers", "hello", wait_ms=10_000)
+        await rig.put("crm", "http://127.0.0.1:9/", "others")
+        return (await rig.api.get("/metrics")).content.decode()
+
+
 @pytest.mark.asyncio
 async def test_metrics_are_those_that_the_services_have(
-    repository_root: Path, board: dict[str, Any], tmp_path: Path
+    repository_root: Path, tmp_path: Path
 ) -> None:
-    rules = read_yaml(repository_root / "docker/prometheus/halfpast.rules.yml")
-    every = [rule for group in rules["groups"] for rule in group["rules"]]
-    expressions = [rule["expr"] for rule in every]
-    expressions += [
-        target["expr"]
-        for panel in panels_of(board)
-        for target in panel["targets"]
-        if "expr" in target
-    ]
+    rules = rules_of(repository_root)
+    expressions = [rule["expr"] for rule in rules] + board_queries(repository_root)
     wanted = {name for it in expressions for name in METRIC.findall(it)}
-    assert len(wanted) >= 8
-    async with push_rig(tmp_path) as rig:
-        await rig.api.publish("orders", data=1, delay_ms=1)
-        await rig.put("crm", "http://127.0.0.1:9/", "others")
-        text_ = (await rig.api.get("/metrics")).content.decode()
+    assert len(wanted) >= 40
+    text_ = await scrape(tmp_path)
     known = {re.split(r"[{ ]", line)[0] for line in text_.splitlines()}
     assert wanted - known == set()
-    recorded = {rule["record"] for rule in every if "record" in rule}
+    recorded = {rule["record"] for rule in rules if "record" in rule}
     used = {name for it in expressions for name in RECORDED.findall(it)}
     assert used <= recorded
+    # Whoever reads a name in a board finds out what it means.
+    explained = dict(
+        line.removeprefix("# HELP ").split(" ", 1)
+        for line in text_.splitlines()
+        if line.startswith("# HELP halfpast_")
+    )
+    assert [it for it in explained.items() if it[1].startswith("Of the ")] == []
+    labels = {it for line in text_.splitlines() for it in LABEL.findall(line)}
+    assert labels <= LABELS
 
 
-def test_alerts_say_what_is_wrong(repository_root: Path) -> None:
-    rules = read_yaml(repository_root / "docker/prometheus/halfpast.rules.yml")
-    alerts = [r for group in rules["groups"] for r in group["rules"] if "alert" in r]
-    assert len({it["alert"] for it in alerts}) == len(alerts) > 5
+def test_queries_are_promql(repository_root: Path) -> None:
+    queries = [rule["expr"] for rule in rules_of(repository_root)]
+    queries += board_queries(repository_root)
+    for query in queries:
+        filled = query.replace("$__rate_interval", "1m").replace("$__range", "1h")
+        promql_parser.parse(filled)
+
+
+def test_alerts_say_what_is_wrong_and_where_it_says_what_to_do(
+    repository_root: Path,
+) -> None:
+    alerts = [rule for rule in rules_of(repository_root) if "alert" in rule]
+    assert len({it["alert"] for it in alerts}) == len(alerts) > 15
+    page = (repository_root / "docs/operations/playbooks.md").read_text("utf-8")
+    headings = re.findall(r"^## (.+?)(?: \{#(.+)\})?$", page, re.M)
+    sections = {own or slugify(heading, "-") for heading, own in headings}
     for alert in alerts:
         assert alert["labels"]["severity"] in {"warning", "critical"}
         assert alert["annotations"]["summary"]
+        assert alert["annotations"]["playbook"] in sections
         assert set(alert) <= {"alert", "expr", "for", "labels", "annotations"}
 
 
@@ -146,5 +190,17 @@ def test_the_pieces_know_each_other(
     assert all(it["gridPos"]["x"] + it["gridPos"]["w"] <= 24 for it in board["panels"])
     providers = read_yaml(folder / "grafana/provisioning/dashboards/halfpast.yml")
     assert providers["providers"][0]["type"] == "file"
+    own = json.loads((folder / "grafana/dashboards/halfpast.json").read_text("utf-8"))
+    ids = [panel["id"] for panel in own["panels"]]
+    assert len(ids) == len(set(ids)) > 40
+    places = [panel["gridPos"] for panel in own["panels"]]
+    cells = [
+        (it["x"] + dx, it["y"] + dy)
+        for it in places
+        for dx in range(it["w"])
+        for dy in range(it["h"])
+    ]
+    assert len(cells) == len(set(cells))  # nothing lies on something else
+    assert all(it["x"] + it["w"] <= 24 for it in places)
     server = read_yaml(folder / "prometheus/prometheus.yml")
     assert all((folder / "prometheus" / it).is_file() for it in server["rule_files"])

@@ -9,15 +9,19 @@ from tests.integration.cli_process import Suite
 from tests.integration.doc_blocks import Block, blocks_of, commands_of
 from tests.integration.doc_session import PageFailed, PageSession
 
+from halfpast_loadtest.server_process import free_port
+
+ENDPOINTS = f"127.0.0.1:{free_port()}"
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAMS = Path(sys.executable).parent
-RUN = ("bash", "console", "python")
+RUN = ("bash", "console", "python", "javascript")
+OPTIONS = ("--port", "0", "--grpc", ENDPOINTS)
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    server = Suite("dev", tmp_path_factory.mktemp("docs") / "data", "--port", "0")
+    server = Suite("dev", tmp_path_factory.mktemp("docs") / "data", *OPTIONS)
     try:
         yield server.wait_ready().address
     finally:
@@ -26,7 +30,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda it: str(it.relative_to(ROOT)))
 def test_a_page_does_what_it_says(page: Path, address: str, tmp_path: Path) -> None:
-    PageSession(address, tmp_path, PROGRAMS).run(list(blocks_of(page)))
+    session = PageSession(address, tmp_path, PROGRAMS, ENDPOINTS)
+    session.run(list(blocks_of(page)))
 
 
 def test_what_is_not_run_says_why() -> None:

@@ -1,8 +1,8 @@
 """Each example of the description works on a live server, as it is described."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -20,10 +20,18 @@ from halfpast_api.openapi.commands import headers_of, target_of
 from halfpast_api.openapi.operation import Example, Operation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+CLOCK = "Clock"
 ALL = [
     pytest.param(operation, example, id=f"{operation.name}: {example.text}")
     for operation in OPERATIONS
     for example in operation.examples
+    if operation.tag != CLOCK
+]
+OF_THE_CLOCK = [
+    pytest.param(operation, example, id=f"{operation.name}: {example.text}")
+    for operation in OPERATIONS
+    for example in operation.examples
+    if operation.tag == CLOCK
 ]
 
 
@@ -33,11 +41,29 @@ async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
     options = {"HALFPAST_CHRONOS_ATTEMPTS_MAX": "1"}
     server = Suite("dev", folder / "data", "--port", "0", **options)
     try:
-        address = server.wait_ready().address
-        async with ClientSession() as session:
-            yield Api(RunningApi(address, (), AsyncExitStack()), session)
+        async with api_of(server) as api:
+            yield api
     finally:
         server.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def clock_api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
+    """A server whose clock can be moved."""
+    folder = tmp_path_factory.mktemp("clock")
+    server = Suite("dev", folder / "data", "--port", "0", "--clock", "virtual")
+    try:
+        async with api_of(server) as api:
+            yield api
+    finally:
+        server.stop()
+
+
+@asynccontextmanager
+async def api_of(server: Suite) -> AsyncGenerator[Api]:
+    address = server.wait_ready().address
+    async with ClientSession() as session:
+        yield Api(RunningApi(address, (), AsyncExitStack()), session)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -48,6 +74,19 @@ async def document(api: Api) -> Mapping[str, Any]:
 
 @pytest.mark.parametrize(("operation", "example"), ALL)
 async def test_it_is_answered_as_described(
+    api: Api, document: Mapping[str, Any], operation: Operation, example: Example
+) -> None:
+    await try_example(api, document, operation, example)
+
+
+@pytest.mark.parametrize(("operation", "example"), OF_THE_CLOCK)
+async def test_a_clock_is_answered_as_described(
+    clock_api: Api, document: Mapping[str, Any], operation: Operation, example: Example
+) -> None:
+    await try_example(clock_api, document, operation, example)
+
+
+async def try_example(
     api: Api, document: Mapping[str, Any], operation: Operation, example: Example
 ) -> None:
     body = "" if example.body is None else msgspec.json.encode(example.body).decode()

@@ -181,3 +181,22 @@ async def test_dead_letters_of_the_delay_server_are_listed_as_before(rig: Rig) -
     assert reply.body == {"dead_letters": [], "next_page_token": None}
     done = await rig.operation({"source": "delay", "all": True})
     assert (done["state"], done["matched"]) == ("done", 0)
+
+
+async def test_a_repeated_redrive_is_the_first_one(rig: Rig, group: str) -> None:
+    await die(rig, group, 2)
+    wish = {"source": "group", "group": group, "all": True, "dry_run": True}
+    target = "/v1/dead-letters:redrive"
+    key = {"Idempotency-Key": f"redrive-{group}"}
+    first = await rig.api.call("POST", target, wish, headers=key)
+    again = await rig.api.call("POST", target, wish, headers=key)
+    other = await rig.api.call("POST", target, wish)
+    assert first.body["id"] == again.body["id"] != other.body["id"]
+    assert "Idempotency-Replayed" not in first.headers
+    assert again.headers["Idempotency-Replayed"] == "true"
+    changed = {**wish, "dry_run": False}
+    refused = await rig.api.call("POST", target, changed, headers=key)
+    assert (refused.status, refused.code) == (422, "idempotency_key_reused")
+    shown = (await rig.api.get(first.headers["Location"])).content
+    assert b"redrive-" not in shown
+    assert b'"once"' not in shown

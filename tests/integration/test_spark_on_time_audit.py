@@ -3,15 +3,20 @@
 Every topic is a case of its own; all are audited at once.
 """
 
-from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.spark_events import TOPIC_IDS, EventLine, id_text, live_events
-
-from halfpast_spark.live_states import COUNTS, ON_TIME, timer_entries
+from tests.integration.spark_events import TOPIC_IDS, EventLine, id_text
 
 pytest.importorskip("pyspark")
+
+from tests.integration.live_counting import (
+    check_any_cut,
+    counted,
+    live_events,
+    new_books,
+)
 
 from halfpast_spark.histogram import bucket_of
 from halfpast_spark.on_time_audit import (
@@ -279,20 +284,29 @@ def test_the_books_balance(found: Found) -> None:
 def test_a_stream_has_the_same_classes(found: Found) -> None:
     """But it knows no time: what nothing has come of is pending; and of what it knows
     in part it tells nothing."""
-    told: dict[tuple[int, str], Counter[str]] = {}
-    for events in live_events(found.timers.rows).values():
-        for entry in timer_entries(events, RULES):
-            key = (entry.at_ms - T0) // WINDOW, entry.topic
-            named = zip(COUNTS[ON_TIME], entry.counts, strict=True)
-            told.setdefault(key, Counter()).update(dict(named))
+    changes = new_books(WINDOW, RULES).take([live_events(found.timers.rows)])
+    counts, buckets = counted([changes])
+    told = {
+        ((start - T0) // WINDOW, topic): known
+        for (start, _, topic), known in counts["on_time"].items()
+    }
     for (at, topic), row in found.rows.items():
         if topic in {"unseen", "*"}:
             continue
-        known = {name: it for name, it in told[at, topic].items() if it}
         wanted = found.counts(topic, at)
         lost = wanted.pop("lost", 0)
         wanted["pending"] = wanted.get("pending", 0) + lost
         wanted["judged"] = wanted.get("judged", 0) - lost
-        assert known == {name: it for name, it in wanted.items() if it}, (at, topic)
-        assert row["scheduled"] == known["scheduled"]
+        wanted = {name: it for name, it in wanted.items() if it}
+        assert told[at, topic] == wanted, (at, topic)
+        assert row["scheduled"] == wanted["scheduled"]
+        for bucket, count in found.histograms.get((at, topic), {}).items():
+            place = "lateness_ms", T0 + at * WINDOW, "", topic, bucket
+            assert buckets[place] == count
     assert told[0, "unseen"]["scheduled"] == 1  # the occurrence
+
+
+def test_a_stream_counts_the_same_however_the_log_is_cut(
+    found: Found, tmp_path: Path
+) -> None:
+    check_any_cut(found.timers.rows, WINDOW, RULES, tmp_path)

@@ -1,5 +1,6 @@
 """Live counts: those of the journal and of a run in batch, whatever happens."""
 
+import json
 import os
 import shutil
 import signal
@@ -11,14 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, insert, select
 from tests.integration.audit_store import Written, counted, punctual
 
 from halfpast_api.metadata.migrate import migrate
+from halfpast_core_store.errors import NewerFormat
+from halfpast_core_store.folder import MANIFEST
 from halfpast_loadtest.audit_expectation import Expected, expected_of
 from halfpast_spark import result_tables as tables
-from halfpast_spark.errors import BadOption
-from halfpast_spark.job_errors import BadPeriod, StreamConflict
+from halfpast_spark.checkpoint import REMEMBERED
+from halfpast_spark.errors import BadOption, NoStore
+from halfpast_spark.job_errors import BadPeriod, SparkFailed, StreamConflict
 from halfpast_spark.log_file import DAMAGED, DELETED
 from halfpast_spark.results_database import ResultsDatabase
 from halfpast_spark.summaries import Summaries, summarise
@@ -28,7 +32,8 @@ pytest.importorskip("pyspark")
 from tests.integration.audit_runs import COUNTED, Audited, window_rows
 from tests.integration.stream_deaths import POINTS, MortalStream, config_of
 
-from halfpast_spark.stream_job import StreamConfig, StreamJob
+from halfpast_spark.stream_config import StreamConfig
+from halfpast_spark.stream_job import StreamJob
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,6 +88,12 @@ def finish(job: StreamJob) -> None:
     live.move_horizon(seen.horizon_ms + LONG_MS)
 
 
+def crash(job: MortalStream) -> None:
+    with pytest.raises(SparkFailed) as failed:
+        job.run()
+    assert "Crash" in str(failed.value.__cause__)
+
+
 def check(found: Found, expected: Expected) -> None:
     """A stream also counts what is due later than the windows of a run."""
     on_time = {key: Counter(counts) for key, counts in expected.on_time.items()}
@@ -134,10 +145,11 @@ def test_ten_deaths_change_nothing(
         raise Crash
 
     config = new_config(written.broken, tmp_path)
-    for batch, point in DEATHS:
-        job = MortalStream(spark, config, batch, point, die)
-        with pytest.raises(Exception, match="Crash"):
-            job.run()
+    remembered = Path(config.checkpoint) / REMEMBERED
+    for number, (batch, point) in enumerate(DEATHS):
+        if number % 2:  # then all must come from the log
+            shutil.rmtree(remembered)
+        crash(MortalStream(spark, config, batch, point, die))
     finish(StreamJob(spark, config))
     assert found_in(config.database) == undisturbed
 
@@ -220,6 +232,8 @@ def test_what_cannot_be_a_stream_is_refused(config: StreamConfig) -> None:
     for wrong in ({"window_ms": 0}, {"grace_ms": -1}, {"memory_ms": 0}):
         with pytest.raises(BadPeriod, match="more than 0 ms"):
             replace(config, **cast(Any, wrong))
+    with pytest.raises(BadOption, match="'every' cannot be '0 ms'"):
+        replace(config, every_ms=0)
     with pytest.raises(BadOption, match="Spark Connect"):
         StreamJob(cast(Any, object()), config)
 
@@ -239,8 +253,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_counted(
     with segments[1].open("r+b") as file:
         file.write(b"damage")
     config = new_config(store, tmp_path)
-    with pytest.raises(Exception, match="Crash"):
-        MortalStream(spark, config, 1, POINTS[2], die).run()
+    crash(MortalStream(spark, config, 1, POINTS[2], die))
     for segment in segments[:3]:
         segment.unlink()
     finish(StreamJob(spark, config))
@@ -251,3 +264,106 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_counted(
     assert deleted < behind
     assert 0 < found.events < undisturbed.events
     assert found.summaries.transactions != []
+
+
+def test_what_retention_deletes_while_it_is_down_is_remembered(
+    written: Written, spark: "SparkSession", undisturbed: Found, tmp_path: Path
+) -> None:
+    """All that was counted may go: what follows it counts as if it were there. But
+    without what was saved, that is told."""
+    whole, store = tmp_path / "whole", tmp_path / "store"
+    shutil.copytree(written.broken, whole)
+    shutil.copytree(written.broken, store)
+    segments = sorted((store / "log").iterdir())
+    later = segments[len(segments) // 2 :]
+    for segment in later:
+        segment.unlink()
+    config = new_config(store, tmp_path)
+    StreamJob(spark, config).run()
+    half = found_in(config.database)
+    assert 0 < half.events < undisturbed.events
+    for segment in segments[: len(segments) // 2 - 1]:
+        segment.unlink()
+    for segment in later:
+        shutil.copy(whole / "log" / segment.name, segment)
+    forgetful = tmp_path / "forgetful"
+    forgetful.mkdir()
+    shutil.copytree(config.checkpoint, forgetful / "checkpoint")
+    shutil.rmtree(forgetful / "checkpoint" / "remembered")
+    shutil.copy(tmp_path / "metadata.sqlite", forgetful)
+
+    finish(StreamJob(spark, config))
+    found = found_in(config.database)
+    assert found == replace(undisturbed, batches=found.batches)
+
+    url = f"sqlite:///{forgetful}/metadata.sqlite"
+    without = replace(config, database=url, checkpoint=str(forgetful / "checkpoint"))
+    finish(StreamJob(spark, without))
+    assert DELETED in found_in(url).gaps
+
+
+def test_a_stream_waits_for_a_log_that_is_empty(
+    written: Written, spark: "SparkSession", undisturbed: Found, tmp_path: Path
+) -> None:
+    """A broker that has never started has written no more than what store it is."""
+    store = tmp_path / "store"
+    store.mkdir()
+    shutil.copy(written.broken / MANIFEST, store)
+    config = new_config(store, tmp_path)
+    for _ in range(2):
+        seen = StreamJob(spark, config).run()
+        assert (seen.events, seen.position) == (0, -1)
+    shutil.copytree(written.broken / "log", store / "log")
+    finish(StreamJob(spark, config))
+    found = found_in(config.database)
+    assert found == replace(undisturbed, batches=found.batches)
+
+
+def test_a_log_that_is_not_the_one_that_was_counted_is_refused(
+    spark: "SparkSession", config: StreamConfig, undisturbed: Found, tmp_path: Path
+) -> None:
+    """Another store in its place; the same one as it was earlier; one of a release to
+    come; none."""
+    checkpoint = tmp_path / "checkpoint"
+    shutil.copytree(config.checkpoint, checkpoint)
+    store = tmp_path / "store"
+    shutil.copytree(config.store, store)
+    again = replace(config, store=str(store), checkpoint=str(checkpoint))
+    last = sorted((store / "log").iterdir())[-1]
+    last.unlink()
+    with pytest.raises(StreamConflict, match="an older state of it has been put back"):
+        StreamJob(spark, again).run()
+    told = json.loads((store / MANIFEST).read_text())
+    for changed, error, text in (
+        ({"store_id": "f" * 16}, StreamConflict, "of another store's log; --restart"),
+        ({"format_version": 99}, NewerFormat, "99"),
+    ):
+        (store / MANIFEST).write_text(json.dumps({**told, **changed}))
+        with pytest.raises(error, match=text):
+            StreamJob(spark, again).run()
+    (store / MANIFEST).unlink()
+    with pytest.raises(NoStore, match="no data folder of Halfpast"):
+        StreamJob(spark, again).run()
+    assert found_in(config.database) == undisturbed
+
+
+def test_results_are_pruned_while_it_runs(
+    spark: "SparkSession", config: StreamConfig, undisturbed: Found, tmp_path: Path
+) -> None:
+    shutil.copy(config.database.removeprefix("sqlite:///"), tmp_path)
+    url = f"sqlite:///{tmp_path}/metadata.sqlite"
+    old = {name: 1 for name in ("window_ms", "window_start_ms", "horizon_ms")}
+    row = {it.name: 0 for it in tables.histograms.c} | {"topic": "", "measure": ""}
+    with ResultsDatabase(url).transaction() as connection:
+        row |= {"producer_group": "", "source": tables.BATCH, **old}
+        connection.execute(insert(tables.histograms), [row])
+    again = replace(config, database=url, available_now=False, every_ms=50)
+    StreamJob(spark, again).run(lambda: not old_rows(url))
+    assert found_in(url) == undisturbed
+
+
+def old_rows(url: str) -> int:
+    table = tables.histograms
+    wanted = select(func.count()).where(table.c.window_ms == 1)
+    with ResultsDatabase(url).snapshot() as connection:
+        return connection.execute(wanted).scalar() or 0

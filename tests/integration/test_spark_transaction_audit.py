@@ -5,20 +5,22 @@ query takes longer than all of them together.
 """
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.spark_events import EventLine, id_text, live_events
-
-from halfpast_spark.live_states import (
-    COUNTS,
-    TRANSACTIONS,
-    Event,
-    transaction_entries,
-)
+from tests.integration.spark_events import EventLine, id_text
 
 pytest.importorskip("pyspark")
 
+from tests.integration.live_counting import (
+    check_any_cut,
+    counted,
+    live_events,
+    new_books,
+)
+
+from halfpast_spark.sla import SlaRules
 from halfpast_spark.transaction_audit import (
     STATE_COLUMNS,
     WINDOW_COLUMNS,
@@ -178,10 +180,11 @@ class Found:
             key = at, row["producer_group"], row["topic"]
             assert key not in self.rows
             self.rows[key] = row.asDict()
-        self.histograms: dict[tuple[str, str, str], dict[int, int]] = {}
+        self.histograms: dict[tuple[str, str, str], Counter[int]] = {}
         for row in transaction_histograms(rows, PERIOD).collect():
             name = row["measure"], row["producer_group"], row["topic"]
-            self.histograms.setdefault(name, {})[row["bucket"]] = row["count"]
+            of_name = self.histograms.setdefault(name, Counter())
+            of_name[row["bucket"]] += row["count"]
 
     def counts(self, group: str, topic: str = "orders", at: int = 0) -> dict[str, int]:
         """What is counted there and is not 0."""
@@ -287,23 +290,51 @@ def test_a_message_without_a_transaction_is_none(found: Found) -> None:
     assert not [key for key in found.rows if key[1] in {"none", None}]
 
 
-def test_a_stream_has_the_same_classes(found: Found) -> None:
+@pytest.fixture(scope="module")
+def live_rows(found: Found) -> list[dict[str, Any]]:
+    """As a stream gets them, but that it takes what is released without an outcome
+    for a message of no transaction."""
+    rows = found.books.rows
+    released = {"message", "schedule"}
+    return [
+        {**row, "transaction_id": row["event_id"]} if row["kind"] in released else row
+        for row in rows
+    ]
+
+
+def test_a_stream_has_the_same_classes(
+    found: Found, live_rows: list[dict[str, Any]]
+) -> None:
     """But of what has no beginning it tells nothing."""
-    ids: dict[str, list[Event]] = {}
-    for event_id, events in live_events(found.books.rows).items():
-        ids.setdefault(event_id[:32] + "0000", []).extend(events)
-    told: dict[tuple[int, str, str], Counter[str]] = {}
-    for events in ids.values():
-        for entry in transaction_entries(events):
-            if PERIOD.from_ms <= entry.at_ms < PERIOD.to_ms:
-                key = (entry.at_ms - T0) // WINDOW, entry.group, entry.topic
-                named = zip(COUNTS[TRANSACTIONS], entry.counts, strict=True)
-                told.setdefault(key, Counter()).update(dict(named))
-    assert {key for key in found.rows if key != (0, "unbalanced", "*")} < told.keys()
+    changes = new_books(WINDOW, SlaRules()).take([live_events(live_rows)])
+    counts, buckets = counted([changes])
+    told = {
+        ((start - T0) // WINDOW, group, topic): known
+        for (start, group, topic), known in counts["transactions"].items()
+        if PERIOD.from_ms <= start < PERIOD.to_ms
+    }
+    assert told.keys() == found.rows.keys()
     for at, group, topic in found.rows:
-        known = {name: it for name, it in told[at, group, topic].items() if it}
         wanted = found.counts(group, topic, at)
         if (group, topic) == ("unbalanced", "*"):
             orphan = {"rolled_back": 1, "unbalanced": 1, "difference": -1}
             wanted = {name: it - orphan.get(name, 0) for name, it in wanted.items()}
-        assert known == wanted, (at, group, topic)
+            wanted = {name: it for name, it in wanted.items() if it}
+        assert told[at, group, topic] == wanted, (at, group, topic)
+    for (measure, group, topic), known in found.histograms.items():
+        live = {
+            bucket: sum(
+                count
+                for place, count in buckets.items()
+                if (place[0], *place[2:]) == (measure, group, topic, bucket)
+                and PERIOD.from_ms <= place[1] < PERIOD.to_ms
+            )
+            for bucket in known
+        }
+        assert live == known, (measure, group, topic)
+
+
+def test_a_stream_counts_the_same_however_the_log_is_cut(
+    live_rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    check_any_cut(live_rows, WINDOW, SlaRules(), tmp_path)

@@ -19,7 +19,8 @@ from tests.integration.txn_rig import (
 )
 
 from halfpast_core_store.broker import Empty
-from halfpast_core_store.record import RecordFlag, RecordKind
+from halfpast_core_store.record import RecordFlag, RecordKind, decode_record
+from halfpast_txn.half import message_id
 from halfpast_txn.policy import CheckPolicy
 from halfpast_txn.producer_group import CheckEndpoint
 from halfpast_txn.transactions import (
@@ -58,6 +59,20 @@ async def kinds_of(rig: TxnRig, identity: bytes) -> list[tuple[int, int]]:
 
 
 # --- long poll --------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_a_question_brings_the_first_message_if_it_is_asked_for(
+    rig: TxnRig,
+) -> None:
+    identity = await rig.begin(2, policy=OFTEN, key=b"k")
+    request = PollChecks(GROUP, wait_ms=5000, with_first=True)
+    (check,) = (await rig.transactions.poll_checks(request)).checks
+    first = decode_record(check.first)
+    assert (first.kind, first.key) == (RecordKind.HALF, b"k")
+    assert first.event_id == message_id(identity, 0)
+    (without,) = (await rig.transactions.poll_checks(PollChecks(GROUP, 1, 5000))).checks
+    assert without.first == b""
 
 
 @pytest.mark.asyncio

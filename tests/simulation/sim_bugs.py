@@ -7,6 +7,7 @@ simulated clients, that does what a careless change might do.
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tests.simulation.sim_order_bugs import ORDER_BUGS
 from tests.simulation.sim_settings import Focus
 from tests.simulation.sim_timer_bugs import TIMER_BUGS
 from tests.simulation.sim_transaction_bugs import TRANSACTION_BUGS
@@ -154,6 +155,7 @@ BROKER_BUGS: dict[str, Planted] = {
     "fires what is being decided": {"make_core": IgnoresClaims},
     "log given up too early": {"make_core": HoldsTooLittle},
     "cancels lost on restart": {"make_core": ForgetsCancels},
+    **ORDER_BUGS,
     **TRANSACTION_BUGS,
 }
 BUGS: dict[str, Planted] = {

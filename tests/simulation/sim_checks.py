@@ -102,6 +102,7 @@ def stored_message(data: bytes, run: PlacedRun, i: int, stored_ms: int) -> Store
         record.due_ms,
         int.from_bytes(record.body[:4], "big"),
         is_of_schedule(record),
+        record.key,
     )
 
 

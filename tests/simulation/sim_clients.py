@@ -59,7 +59,7 @@ class Clients:
         plain = world.focus == Focus.BROKER
         self._delays_ms = (0, 1, 20, 100, 900) if plain else (0, 1, 20, 100, 900, 2500)
         self._counts = (1, 1, 2, 5) if plain else (1, 2, 5, 12)
-        self._names = (b"",) if plain else (b"", b"k1", b"k2")
+        self._names = (b"", b"k1", b"k2")
         self._tags = (b"",) if plain else (b"", b"x")
         self._upsert_topics = TOPICS[1:] if plain else (TOPICS[1], CHOOSY_TOPICS[0])
 

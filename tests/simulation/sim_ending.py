@@ -44,6 +44,7 @@ def finish(world: "World") -> None:
     world.clock.pass_ns(SECOND_NS)  # nothing is hidden any more
     world.clock.pass_ns(world.clock.set_back_ms * MS_NS)
     world.readers.consume_all()
+    world.followers.consume_all()
     if world.store.log.start == 0:
         check_rebuilt(world)
 

@@ -68,6 +68,7 @@ class Stored:
     due_ms: int
     sequence: int
     is_of_schedule: bool = False
+    key: bytes = b""
 
 
 class Model:

@@ -30,6 +30,8 @@ CLIENTS: list[tuple[Act, float]] = [
     (lambda world: world.clients.put(), 2),
     (lambda world: world.readers.pop(), 4),
     (lambda world: world.readers.settle(), 4),
+    (lambda world: world.followers.pop(), 4),
+    (lambda world: world.followers.settle(), 4),
 ]
 PRODUCERS: list[tuple[Act, float]] = [
     (lambda world: world.producers.begin(), 6),

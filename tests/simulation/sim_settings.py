@@ -4,6 +4,7 @@ from dataclasses import replace
 from enum import IntEnum
 
 from halfpast_chronos.config import ChronosConfig
+from halfpast_core_store.broker import GroupPolicy
 from halfpast_core_store.config import LanesConfig, LogConfig, StoreConfig
 from halfpast_core_store.topics import USER_TOPIC_ID_MIN
 from halfpast_txn.config import TxnConfig
@@ -18,6 +19,8 @@ LATE_TOPIC = USER_TOPIC_ID_MIN + 4
 ALL_TOPICS = (*TOPICS, *CHOOSY_TOPICS, LATE_TOPIC)
 QUEUES = 2
 GROUP = "readers"
+FOLLOWERS = "followers"
+ORDERED = GroupPolicy(attempts_max=1000, ordered=True)
 STEPS = 400
 
 

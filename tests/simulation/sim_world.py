@@ -17,6 +17,7 @@ from tests.simulation.sim_clock import SimClock, SimRng
 from tests.simulation.sim_delay import DelayProcess
 from tests.simulation.sim_disk import Fuse, SimDisk, SimulatedCrash
 from tests.simulation.sim_endpoints import Endpoints
+from tests.simulation.sim_followers import Followers
 from tests.simulation.sim_history import History
 from tests.simulation.sim_model import Model
 from tests.simulation.sim_processes import Processes
@@ -100,6 +101,7 @@ class World:
         self.index = MemoryIndex()
         self.clients = Clients(self)
         self.readers = Readers(self)
+        self.followers = Followers(self)
         self.schedulers = Schedulers(self)
         self.settings = Settings(self)
         self.calls = Calls(self)
@@ -127,6 +129,7 @@ class World:
         self.sealed: Sealed | None = None
         self.written = False
         self.readers.held = []
+        self.followers.held = []
 
     def _create_topics(self) -> None:
         for i in range(len(ALL_TOPICS) - 1):

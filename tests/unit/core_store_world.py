@@ -144,7 +144,9 @@ class World:
         body: bytes = b"body",
         *,
         kind: int = RecordKind.NORMAL,
+        key: bytes = b"",
         tag: bytes = b"",
+        properties: bytes = b"",
         block: int | None = None,
         place: int = 0,
     ) -> bytes:
@@ -154,7 +156,13 @@ class World:
         number = block << 14 | place
         event_id = (self.clock.now_ms << 80 | number).to_bytes(16, "big")
         return encode_record(
-            kind, event_id=event_id, tag=tag, body=body, born_ms=self.clock.now_ms
+            kind,
+            event_id=event_id,
+            key=key,
+            tag=tag,
+            properties=properties,
+            body=body,
+            born_ms=self.clock.now_ms,
         )
 
     def append(
@@ -176,13 +184,22 @@ class World:
         *,
         topic: str = "orders",
         queue: int = 0,
+        key: bytes = b"",
         tag: bytes = b"",
+        properties: bytes = b"",
     ) -> Appended:
         """One request with a message per body."""
         info = self.topic(topic)
         self.events += 1
         records = [
-            self.record(body, tag=tag, block=self.events, place=place)
+            self.record(
+                body,
+                key=key,
+                tag=tag,
+                properties=properties,
+                block=self.events,
+                place=place,
+            )
             for place, body in enumerate(bodies)
         ]
         return self.append([Run(info.id, queue, records)])
@@ -199,6 +216,7 @@ class World:
         tags: list[str] | None = None,
         policy: GroupPolicy | None = None,
         size_max: int = 8 * 1024 * 1024,
+        filter: str = "",
     ) -> Plan:
         """What a pop that does not wait gets; an empty plan for nothing."""
         plans: list[Plan | Exception] = []
@@ -211,6 +229,7 @@ class World:
             tags or [],
             policy or GroupPolicy(),
             size_max,
+            filter,
         )
         again_ms = self.consumers.pop(request, self.clock.now_ms, plans.append)
         self.pump()

@@ -26,6 +26,29 @@ def test_a_secret_in_a_text(secret: str, text: str) -> None:
     assert "…" in shown
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://hp:hunter2@db/x", "postgresql://hp:…@db/x"),
+        (
+            "https://a.example/h?x=1&api_key=Zm9v#f",
+            "https://a.example/h?x=1&api_key=…#f",
+        ),
+        (
+            "/v1/events?access_token=Zm9v&key=order-7",
+            "/v1/events?access_token=…&key=order-7",
+        ),
+        (
+            "https://a.example:8443/hook?when=now",
+            "https://a.example:8443/hook?when=now",
+        ),
+        ("http://[::1]:7080/a@b", "http://[::1]:7080/a@b"),
+    ],
+)
+def test_secrets_in_addresses(text: str, shown: str) -> None:
+    assert redact_text(text) == shown
+
+
 def test_the_id_of_a_key_stays() -> None:
     assert redact_text(f"key {KEY}!") == "key hp_k3x9q2mv_…!"
 

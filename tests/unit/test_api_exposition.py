@@ -88,13 +88,15 @@ def test_a_counter_and_a_gauge_may_share_a_stem() -> None:
 def test_metrics_are_explained() -> None:
     status = BrokerStatus(
         counters={'transactions_ended_total{outcome="committed",source="check"}': 1},
-        gauges={"timers_in_wheel": 3},
+        gauges={"timers_in_wheel": 3, "owls_awake": 1},
     )
     observed = Observed(services={"transactions": status})
     text = Exposition(HttpMetrics([])).render(observed).decode()
     assert "# HELP halfpast_transactions_ended_total Outcomes, and whether" in text
-    words = "Of the transactions service: timers in wheel."
+    words = "Timers that are loaded, since they are due soon."
     assert f"# HELP halfpast_timers_in_wheel {words}" in text
+    words = "Of the transactions service: owls awake."
+    assert f"# HELP halfpast_owls_awake {words}" in text
 
 
 def test_this_process_shows_its_connections() -> None:

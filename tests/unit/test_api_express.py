@@ -24,6 +24,13 @@ class OpenGate:
 
     def malformed(self) -> None: ...
 
+    def shed(self, data: bytes) -> bytes | None:
+        return self.sheds(data)
+
+    @staticmethod
+    def sheds(data: bytes) -> bytes | None:
+        return None
+
 
 class Wire(asyncio.Transport):
     """A client's end of a connection."""

@@ -66,7 +66,7 @@ async def test_names_that_nobody_administered_have_the_defaults() -> None:
     assert cache.topic_settings("orders") == NINE
     assert cache.topic_settings("others") == TEN
     assert cache.group_settings("billing") == GroupSettings()
-    assert cache.limit("all", "publish_per_s") is None
+    assert not cache.limits()
 
 
 @pytest.mark.asyncio
@@ -100,10 +100,9 @@ async def test_limits_come_and_go() -> None:
     )
     cache = MetadataCache(store)
     await cache.refresh()
-    assert (cache.limit("all", "a"), cache.limit("all", "b")) == (1, 2)
+    assert cache.limits() == {"all": {"a": 1, "b": 2}}
     await cache.refresh()
-    assert (cache.limit("all", "a"), cache.limit("all", "b")) == (None, 2)
-    assert cache.limit("t", "a") == 0
+    assert cache.limits() == {"all": {"b": 2}, "t": {"a": 0}}
 
 
 @pytest.mark.asyncio

@@ -8,7 +8,7 @@ import pytest
 
 from halfpast_api import suite
 from halfpast_api.cli_output import USAGE, CommandFailed
-from halfpast_api.cli_serve import read_allow
+from halfpast_api.cli_serve_configs import read_allow
 from halfpast_api.places import Places
 from halfpast_api.suite import Entrance, run_suite, services
 from halfpast_core_store.errors import FolderInUse
@@ -20,7 +20,8 @@ PLACES = Places.below(Path("/d"), metadata="postgresql://user:secret@host/m")
 def words_of(name: str, check_allow: str = "", push_allow: str = "") -> list[str]:
     found = services(PLACES, "127.0.0.1", 7080, check_allow, push_allow)
     (service,) = [each for each in found if each.name == name]
-    return list(service.command[3:])
+    assert service.nursed
+    return list(service.command)
 
 
 def option(words: list[str], name: str) -> str:

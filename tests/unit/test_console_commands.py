@@ -19,7 +19,7 @@ def shown() -> list[str]:
     found: set[str] = set()
     for path in Path(TEMPLATES).rglob("*.html"):
         for text in SHOWN.findall(path.read_text("utf-8")):
-            command = re.split(r'"(?=[,) ~])|\)</', text.replace('\\"', "~"))[0]
+            command = re.split(r'"(?=[,) ~>])|\)</', text.replace('\\"', "~"))[0]
             if command.count("'") % 2 == 0:
                 found.add(command.strip())
     return sorted(found)

@@ -4,6 +4,7 @@ import asyncio
 import re
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -100,6 +101,14 @@ ENDPOINT: dict[str, Any] = {
 ATTEMPT = {"id": "1", "state": "retrying", "at": AT, "response": EVIL, "error": EVIL}
 DEAD = {"id": EVENT_ID, "topic": "orders", "reason": EVIL, "dead_at": AT, "key": EVIL}
 KEY: dict[str, Any] = {"id": "k3x9q2mv", "description": EVIL, "role": "operator"}
+LIMITS: dict[str, Any] = {
+    "subject": f"user:{EVIL}",
+    "set_by": "every-user",
+    "requests_per_s": 0.5,
+    "requests_left": 0,
+    "bytes_per_s": 1000,
+    "max_delay_ms": 5000,
+}
 ACT = {"id": "1", "at": AT, "actor": EVIL, "action": "PUT", "after": {EVIL: EVIL}}
 
 ANSWERS: dict[str, object] = {
@@ -134,6 +143,9 @@ ANSWERS: dict[str, object] = {
     "/v1/keys/k3x9q2mv": KEY,
     "/v1/namespaces": {"namespaces": [{"name": "acme", "description": EVIL}]},
     "/v1/trail": {"entries": [ACT]},
+    "/v1/limits": {"limits": [LIMITS], "pending": 3, "server": {}},
+    "/v1/limits/subjects": {"limits": [LIMITS]},
+    f"/v1/limits/subjects/{quote(LIMITS['subject'], safe='')}": LIMITS,
 }
 
 PAGES = (
@@ -168,6 +180,8 @@ PAGES = (
     "/console/keys/k3x9q2mv",
     "/console/namespaces",
     "/console/trail",
+    "/console/limits",
+    f"/console/limits/{quote(LIMITS['subject'], safe='')}",
 )
 
 
@@ -363,6 +377,17 @@ def test_a_new_secret_is_in_the_answer_and_nowhere_else(api: StubApi) -> None:
     assert answer.status == 200
     assert "hp_k3x9q2mv_secret" in answer.content.decode()
     assert answer.extra("Set-Cookie") == ""
+    assert answer.extra("Cache-Control") == "no-store"
+
+
+def test_a_new_signing_secret_is_shown_with_its_access_key(api: StubApi) -> None:
+    path = "/v1/keys/k3x9q2mv:rotate-signing"
+    api.answers[path] = {**KEY, "signing_secret": "hps_k3x9q2mv_secret"}
+    answer = api.visit("/console/keys/k3x9q2mv:rotate-signing", form={"keep_old": "1d"})
+    assert answer.status == 200
+    shown = answer.content.decode()
+    assert "hps_k3x9q2mv_secret" in shown
+    assert "with k3x9q2mv as access key" in shown
     assert answer.extra("Cache-Control") == "no-store"
 
 

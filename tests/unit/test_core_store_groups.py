@@ -9,17 +9,18 @@ from tests.unit.core_store_world import World
 from halfpast_core_store.broker import (
     CommitOffsets,
     Delivered,
-    DescribeGroup,
     GroupPolicy,
     Pop,
     Settle,
     SettleAction,
     SettleResult,
 )
+from halfpast_core_store.check_point import CheckPoint
 from halfpast_core_store.config import LogConfig, StoreConfig
 from halfpast_core_store.errors import CorruptLog, StoreFull, UnknownTopic
 from halfpast_core_store.group_plan import Plan
-from halfpast_core_store.group_state import CheckPoint, GroupState
+from halfpast_core_store.group_standing import DescribeGroup
+from halfpast_core_store.group_state import GroupState
 from halfpast_core_store.groups import backoff_ms, contiguous
 from halfpast_core_store.receipt import Receipt, decode_receipt
 from halfpast_core_store.record import RecordFlag, decode_record
@@ -463,7 +464,7 @@ def test_tags_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     def collide(tag: bytes) -> int:
         return 7
 
-    for module in ("record", "pop_planner"):
+    for module in ("record", "message_filter"):
         monkeypatch.setattr(f"halfpast_core_store.{module}.tag_hash", collide)
     world = World()
     world.publish([b"0"], tag=b"a")

@@ -21,13 +21,9 @@ from hypothesis.stateful import (
 )
 from tests.unit.core_store_world import World
 
-from halfpast_core_store.broker import (
-    Delivered,
-    DescribeGroup,
-    GroupPolicy,
-    SettleAction,
-)
+from halfpast_core_store.broker import Delivered, GroupPolicy, SettleAction
 from halfpast_core_store.errors import UnknownTopic
+from halfpast_core_store.group_standing import DescribeGroup
 from halfpast_core_store.record import decode_record
 
 GROUPS = ("a", "b")

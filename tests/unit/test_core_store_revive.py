@@ -3,13 +3,9 @@
 import pytest
 from tests.unit.core_store_world import World
 
-from halfpast_core_store.broker import (
-    CommitOffsets,
-    DescribeGroup,
-    GroupPolicy,
-    SettleAction,
-)
+from halfpast_core_store.broker import CommitOffsets, GroupPolicy, SettleAction
 from halfpast_core_store.group_plan import Plan
+from halfpast_core_store.group_standing import DescribeGroup
 from halfpast_core_store.record import decode_record
 from halfpast_core_store.revival import Revive
 

@@ -85,7 +85,7 @@ def test_what_waits_together_goes_into_one_frame() -> None:
     answers = [send(world, bytes([i])) for i in range(5)]
     world.pump()
     assert {a.one.position for a in answers} == {0}
-    assert world.store.frames == 1
+    assert world.store.commits.frames == 1
     assert bodies(world) == [bytes([i]) for i in range(5)]
 
 

@@ -35,6 +35,8 @@ NAMES = {
     "produce-consume",
     "transactions",
     "transaction-lanes",
+    "overload",
+    "rocketmq",
     "audit",
 }
 

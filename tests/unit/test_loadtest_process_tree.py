@@ -1,6 +1,8 @@
 """/proc of this very process."""
 
 import os
+import subprocess
+import sys
 
 from halfpast_loadtest.process_tree import (
     command_line,
@@ -27,7 +29,16 @@ def test_a_tree_begins_with_its_root_and_knows_children() -> None:
 
 
 def test_the_command_line_is_split() -> None:
-    assert "python" in command_line(os.getpid())[0]
+    program = "import sys; print(flush=True); sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "a word"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    assert command_line(process.pid) == [sys.executable, "-c", program, "a word"]
+    process.communicate()
 
 
 def test_a_process_that_is_gone_has_nothing() -> None:

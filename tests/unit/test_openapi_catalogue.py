@@ -30,6 +30,11 @@ def document() -> dict[str, Any]:
     return found
 
 
+def test_a_server_that_asks_for_keys_says_so(document: dict[str, Any]) -> None:
+    assert document["security"] == [{"key": []}, {}]
+    assert description({}, asks=True)["security"] == [{"key": []}]
+
+
 def test_each_route_for_programs_is_described_and_no_other() -> None:
     routes = {
         (it.method, it.template) for it in all_routes() if not is_page(it.template)

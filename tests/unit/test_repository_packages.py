@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
+PLUGIN = "client/halfpast_pytest"
+"""A package beside another one, so that pytest loads nothing of that."""
+
 PACKAGES = {
     "api": "halfpast_api",
     "chronos": "halfpast_chronos",
@@ -29,7 +32,10 @@ def test_every_package_is_shipped_and_editable(project: dict[str, Any]) -> None:
     build = project["tool"]["hatch"]["build"]
     packages = {f"{folder}/{package}" for folder, package in PACKAGES.items()}
     assert set(build["dev-mode-dirs"]) == set(PACKAGES)
-    assert set(build["targets"]["wheel"]["packages"]) == packages | {"migrations"}
+    assert set(build["targets"]["wheel"]["packages"]) == packages | {
+        PLUGIN,
+        "migrations",
+    }
     linted = project["tool"]["importlinter"]["root_packages"]
     assert set(linted) == set(PACKAGES.values())
 
@@ -38,6 +44,7 @@ def test_built_wheel_holds_every_module_and_migration(
     repository_root: Path, repository_files: list[Path]
 ) -> None:
     homes = {f"{folder}/{package}": package for folder, package in PACKAGES.items()}
+    homes[PLUGIN] = "halfpast_pytest"
     homes["migrations"] = "halfpast_api/_migrations"
     expected: set[str] = set()
     for path in repository_files:
@@ -58,7 +65,7 @@ def test_package_is_typed_and_says_what_it_is(
     assert (package / "__init__.py").read_text("utf-8").startswith('"""')
 
 
-@pytest.mark.parametrize("name", ["core", "dev", "spark"])
+@pytest.mark.parametrize("name", ["core", "dev", "image", "spark"])
 def test_requirements_are_pinned_by_hash(repository_root: Path, name: str) -> None:
     requirements = _pinned(repository_root, name)
     assert requirements
@@ -77,14 +84,19 @@ def test_requirements_cover_the_dependencies(
     dev = {_name(line) for line in _pinned(repository_root, "dev")}
     assert core | {_name(line) for group in groups.values() for line in group} <= dev
     assert "pyspark" not in dev
+    image = {_name(line) for line in _pinned(repository_root, "image")}
+    extras = project["project"]["optional-dependencies"]
+    for extra in ("audit", "grpc", "oidc", "otel", "parquet", "postgres"):
+        assert {_name(line) for line in extras[extra]} <= image, extra
 
 
 def test_a_package_has_the_same_version_everywhere(repository_root: Path) -> None:
-    core, dev, spark = (
+    core, dev, image, spark = (
         {line.partition(" ;")[0] for line in _pinned(repository_root, name)}
-        for name in ("core", "dev", "spark")
+        for name in ("core", "dev", "image", "spark")
     )
     assert core <= dev
+    assert core <= image <= dev
     assert core <= spark
 
 

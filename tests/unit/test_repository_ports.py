@@ -33,6 +33,7 @@ CORES = {
     "core_store/halfpast_core_store": [
         "arrivals.py",
         "claim_waiters.py",
+        "comebacks.py",
         "flusher.py",
         "follower.py",
         "future_answer.py",
@@ -42,6 +43,7 @@ CORES = {
         "rpc_server.py",
         "service.py",
         "sync_thread.py",
+        "topic_calls.py",
     ],
     "chronos/halfpast_chronos": [
         "bulk_service.py",
@@ -66,6 +68,7 @@ CORES = {
         "questions.py",
         "real_*.py",
         "service.py",
+        "shared_catch_up.py",
         "txn_rpc.py",
     ],
     "wheel/halfpast_wheel": [],

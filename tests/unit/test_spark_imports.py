@@ -26,8 +26,17 @@ __import__("halfpast_spark." + sys.argv[1])
 """
 
 
-@pytest.mark.parametrize("module", ["log_reader", "log_parts", "options", "names"])
+MODULES = ["log_reader", "log_parts", "options", "names", "live_events"]
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_reading_needs_no_server_code(repository_root: Path, module: str) -> None:
     command = [sys.executable, "-c", PROGRAM, module, *UNNEEDED]
     done = subprocess.run(command, cwd=repository_root, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", ["data_source", "live_source"])
+def test_neither_do_the_sources(repository_root: Path, module: str) -> None:
+    pytest.importorskip("pyspark")
+    test_reading_needs_no_server_code(repository_root, module)

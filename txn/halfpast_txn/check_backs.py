@@ -29,6 +29,8 @@ from .transport import CheckTransport
 from .words import ANSWER_WORDS, UNKNOWN
 
 SLICE_COUNT = 50
+SILENCE_S = 2.0
+"""So long a producer may think about a question before nobody waits for it."""
 
 EndAll = Callable[[list[End]], Awaitable[list[EndResult]]]
 
@@ -45,7 +47,10 @@ class CheckBacks:
         end: EndAll,
         catch_up: Callable[[], Awaitable[None]],
         loop: asyncio.AbstractEventLoop,
+        *,
+        is_watched: bool = False,
     ) -> None:
+        """`is_watched`: keep who has taken which question, for `are_awaited`."""
         self._core = core
         self._desk = desk
         self._questions = questions
@@ -55,6 +60,19 @@ class CheckBacks:
         self._loop = loop
         self._answers = dict.fromkeys(ANSWER_WORDS.values(), 0)
         self._closed = False
+        self._is_watched = is_watched
+        self._taken: dict[bytes, tuple[int, float]] = {}
+
+    @property
+    def are_awaited(self) -> bool:
+        """Whether a producer that polls is still to take a question or to answer one,
+        and has not been silent for long."""
+        late = self._loop.time() - SILENCE_S
+        for transaction_id, (check, taken_at) in list(self._taken.items()):
+            asked = self._core.still_asked(transaction_id, check)
+            if taken_at < late or asked is None:
+                del self._taken[transaction_id]
+        return bool(self._taken) or self._desk.has_work_for_poller
 
     def close(self) -> None:
         """Send those home who wait for questions."""
@@ -68,13 +86,18 @@ class CheckBacks:
             self._desk.polled(request.group)
             taken = self._desk.take(request.group, request.count)
             try:
-                checks = await self._questions.build(taken)
+                checks = await self._questions.build(
+                    taken, with_first=request.with_first
+                )
             except BaseException:
                 for question in taken:  # this producer will not hear of them
                     self._desk.put(request.group, *question)
                 raise
             left_s = ends_at - self._loop.time()
             if checks or left_s <= 0 or self._closed:
+                if self._is_watched:
+                    now_s = self._loop.time()
+                    self._taken |= {it: (check, now_s) for it, check in taken}
                 return PolledChecks(checks)
             if not taken:
                 await self._desk.arrival(request.group, left_s)
@@ -85,6 +108,7 @@ class CheckBacks:
         results: dict[int, EndResult] = {}
         for at, answer in enumerate(request.answers):
             self._answers[ANSWER_WORDS[answer.state]] += 1
+            self._taken.pop(answer.transaction_id, None)
             if answer.state:
                 ends[at] = End(
                     answer.transaction_id,

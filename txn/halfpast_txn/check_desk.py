@@ -73,6 +73,14 @@ class CheckDesk:
             return False
         return bool(desk.pollers) or self._loop.time() - desk.polled_at < POLLER_S
 
+    @property
+    def has_work_for_poller(self) -> bool:
+        """Whether something waits that a live producer will take."""
+        return any(
+            desk.waiting and self.has_poller(group)
+            for group, desk in self._desks.items()
+        )
+
     def take(self, group: str, count: int) -> list[Question]:
         """Up to `count` questions, oldest first; they wait no longer."""
         desk = self._desks.get(group)

@@ -8,9 +8,11 @@ or, where the group has an endpoint and nobody polls, a few callers of our own.
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from halfpast_chronos.tick import Tick
+from halfpast_chronos.tick import tick_of
 from halfpast_core_store.broker import Append, Appended
 from halfpast_core_store.errors import CoreError
+from halfpast_core_store.ports import Clock
+from halfpast_core_store.real_clock import RealClock
 from halfpast_core_store.rpc_errors import UNSURE
 
 from .check_desk import CheckDesk, Question
@@ -35,6 +37,7 @@ class Checker:
         append: Callable[[Append], Awaitable[Appended]],
         catch_up: Callable[[], Awaitable[None]],
         ask: Ask,
+        clock: Clock | None = None,
     ) -> None:
         self._core = core
         self._claims = claims
@@ -44,12 +47,19 @@ class Checker:
         self._catch_up = catch_up
         self._ask = ask
         self._loop = asyncio.get_running_loop()
-        self._tick = Tick(self._loop, self.look)
+        self._tick = tick_of(clock or RealClock(), self._loop, self.look)
         self._in_flight: set[asyncio.Task[None]] = set()
         self._callers: dict[str, set[asyncio.Task[None]]] = {}
         self._paused_until = 0.0
         self._closed = False
         self._sent = {"http": 0, "poll": 0, "nobody": 0}
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a check-back is on its way, or due."""
+        core = self._core
+        is_due = core.horizon.idle_until(core.now_ms()) == 0
+        return is_due or bool(self._in_flight) or bool(self._callers)
 
     def look(self) -> None:
         """Write what is due, or set the alarm for what comes next."""

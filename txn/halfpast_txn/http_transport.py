@@ -44,7 +44,8 @@ class HttpCheckTransport:
     """See `transport.CheckTransport`. Belongs to one event loop.
 
     Without a `lookup` the machine's resolver is asked; without an `ssl_context`
-    certificates are verified against the machine's authorities.
+    certificates are verified against the machine's authorities. Calls are stamped by
+    the clock `stamps`, if it is another: receivers hold it against their own.
     """
 
     def __init__(
@@ -54,11 +55,13 @@ class HttpCheckTransport:
         circuits: CircuitConfig | None = None,
         in_flight_max: int = IN_FLIGHT_MAX,
         clock: Clock | None = None,
+        stamps: Clock | None = None,
         lookup: Lookup | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self._caller = HttpCaller(allow, lookup or SystemLookup(), ssl_context)
         self._clock = clock or RealClock()
+        self._stamps = stamps or self._clock
         self._endpoints = EndpointStates(circuits or CircuitConfig())
         self._in_flight_max = in_flight_max
         self._slots = Slots()
@@ -133,7 +136,7 @@ class HttpCheckTransport:
             return INTERNAL_ERROR
 
     async def _post(self, endpoint: CheckEndpoint, check: Check) -> Outcome:
-        now_ms = self._clock.now_ns() // 1_000_000
+        now_ms = self._stamps.now_ns() // 1_000_000
         body = call_body(as_known_in(check, endpoint.namespace), now_ms)
         try:
             headers = call_headers(endpoint, check, now_ms, body)

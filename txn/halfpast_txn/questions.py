@@ -2,6 +2,8 @@
 
 import asyncio
 
+import msgspec
+
 from halfpast_core_store.broker import Broker, TopicNames
 from halfpast_core_store.record import (
     HEADER,
@@ -14,10 +16,12 @@ from .check_desk import Question
 from .core import TransactionCore
 from .transactions import Check, CheckMessage, MessageHead
 
+decode_properties = msgspec.msgpack.Decoder(dict[str, str]).decode
 MESSAGES_MAX = 20
 SLICE_COUNT = 10
 TOPICS_MAX = 10_000  # whose names are kept
 AFTER_COMMIT = RecordFlag.AFTER_COMMIT
+TRACE_PROPERTY = "traceparent"  # of the W3C; see `halfpast_api.tracing`
 
 
 class Questions:
@@ -28,7 +32,9 @@ class Questions:
         self._broker = broker
         self._topics: dict[int, str] = {}
 
-    async def build(self, asked: list[Question]) -> list[Check]:
+    async def build(
+        self, asked: list[Question], *, with_first: bool = False
+    ) -> list[Check]:
         """Those that still want an answer. Raises what the broker raises."""
         found: list[tuple[Check, list[MessageHead]]] = []
         for place, (transaction_id, number) in enumerate(asked, 1):
@@ -38,7 +44,8 @@ class Questions:
             if status is None:
                 continue
             count = min(status.message_count, MESSAGES_MAX)
-            heads = [*map(head_of, self._core.halves(transaction_id, count))]
+            halves = self._core.halves(transaction_id, count)
+            heads = [*map(head_of, halves)]
             check = Check(
                 transaction_id,
                 status.group,
@@ -47,6 +54,7 @@ class Questions:
                 status.reference,
                 status.message_count,
                 [],
+                halves[0] if with_first else b"",
             )
             found.append((check, heads))
         names = await self._names({h.topic_id for _, heads in found for h in heads})
@@ -75,6 +83,7 @@ def message_of(head: MessageHead, names: dict[int, str]) -> CheckMessage:
         names.get(head.topic_id, ""),
         head.key.decode(errors="replace"),
         head.tag.decode(errors="replace"),
+        head.trace,
     )
 
 
@@ -92,4 +101,12 @@ def head_of(half: bytes) -> MessageHead:
         len(half) - body_at,
         due_ms=0 if delayed else record.due_ms,
         delay_ms=record.due_ms if delayed else 0,
+        trace=trace_in(record.properties),
     )
+
+
+def trace_in(properties: bytes) -> str:
+    """The trace that a message brought along, empty for none."""
+    if TRACE_PROPERTY.encode() not in properties:
+        return ""
+    return decode_properties(properties).get(TRACE_PROPERTY, "")

@@ -27,10 +27,12 @@ from halfpast_core_store.errors import FenceLost
 from halfpast_core_store.flusher import Flusher
 from halfpast_core_store.folder import FolderLock
 from halfpast_core_store.follower import Follower
+from halfpast_core_store.ports import Clock
 from halfpast_core_store.real_clock import RealClock
 from halfpast_core_store.record import Family
 from halfpast_core_store.rocks_index import RocksIndex
 from halfpast_core_store.rpc_errors import UNSURE, Unavailable
+from halfpast_core_store.virtual_clock import virtual
 
 from .check_backs import CheckBacks
 from .check_desk import CheckDesk
@@ -43,6 +45,7 @@ from .decisions import Command, decide_add, decide_resume
 from .listing import Listing
 from .producer_group import ProducerGroups
 from .questions import Questions, head_of
+from .shared_catch_up import SharedCatchUp
 from .status import Status
 from .transactions import (
     Added,
@@ -82,12 +85,17 @@ class TransactionService:
         broker: Broker,
         groups: ProducerGroups,
         transport: CheckTransport,
+        clock: Clock,
     ) -> None:
         self._core = core
         self._lock = lock
         self._broker = broker
         self._transport = transport
         self._loop = loop = asyncio.get_running_loop()
+        self._closing = False
+        self._catch_up = SharedCatchUp(
+            lambda: self._follower.catch_up(), lambda: self._closing, loop
+        )
         self._waiters = ClaimWaiters(core, loop)
         self._claims = Claims(core, self._waiters, self._fail)
         self._desk = CheckDesk(core.config.waiting_checks_max, loop)
@@ -107,6 +115,7 @@ class TransactionService:
             self._decider.end,
             self._catch_up,
             loop,
+            is_watched=virtual(clock) is not None,
         )
         self._checker = Checker(
             core,
@@ -116,6 +125,7 @@ class TransactionService:
             broker.append,
             self._catch_up,
             self._check_backs.ask,
+            clock,
         )
         self._follower = Follower(
             core,
@@ -125,9 +135,7 @@ class TransactionService:
             Family.TRANSACTIONS,
             core.entry_count,
         )
-        self._catching_up: asyncio.Task[None] | None = None
         self._flusher = Flusher(core)
-        self._closing = False
         self.failed: asyncio.Future[None] = loop.create_future()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -139,6 +147,7 @@ class TransactionService:
         config: TxnConfig,
         groups: ProducerGroups,
         transport: CheckTransport,
+        clock: Clock | None = None,
     ) -> "TransactionService":
         """Open the transactions in `folder`, take the role, catch up with the log.
 
@@ -155,8 +164,9 @@ class TransactionService:
         except BaseException:
             lock.close()
             raise
-        core = TransactionCore(index, RealClock(), config)
-        service = cls(core, lock, broker, groups, transport)
+        clock = clock or RealClock()
+        core = TransactionCore(index, clock, config)
+        service = cls(core, lock, broker, groups, transport, clock)
         try:
             await service._count_open()
             await service._take_role()
@@ -200,12 +210,10 @@ class TransactionService:
         self.end_polls()
         await self._checker.close()
         await self._decider.close()
-        tasks = [*self._tasks]
-        if self._catching_up is not None:
-            tasks.append(self._catching_up)
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._catch_up.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if not self.failed.done():
             self.failed.cancel()
         self._waiters.wake_all()
@@ -255,24 +263,13 @@ class TransactionService:
             more = self._core.horizon.load(self._core.now_ms())
             await asyncio.sleep(0)
 
-    async def _catch_up(self) -> None:
-        """Apply what was durable when this was called. Those who ask at the same
-        time share the asking."""
-        running = self._catching_up
-        if running is not None and not running.done():
-            # It may have looked before what this caller is after was durable.
-            await asyncio.wait([running])
-        if self._closing:
-            raise Unavailable(ROLE, SHUTTING_DOWN)
-        if self._catching_up is running:
-            self._catching_up = self._loop.create_task(self._follower.catch_up())
-            self._catching_up.add_done_callback(seen)
-        task = self._catching_up
-        assert task is not None
-        await asyncio.wait([task])  # it goes on though this caller may go
-        if task.cancelled():  # by `close`
-            raise Unavailable(ROLE, SHUTTING_DOWN)
-        task.result()
+    async def settle(self) -> bool:
+        """Check back what is due by now. True if there may be more to do, or somebody
+        is still to answer. For a clock that is moved by hand."""
+        await self._catch_up()
+        await self._load_all()
+        self._checker.look()
+        return self._checker.is_busy or self._check_backs.are_awaited
 
     # --- decisions ------------------------------------------------------------------
 
@@ -385,9 +382,3 @@ class TransactionService:
             if error.held and self._claims.live:
                 raise
             self._claims.lose()
-
-
-def seen(task: "asyncio.Task[None]") -> None:
-    """Its error was told to those who waited; nobody need be left to hear it."""
-    if not task.cancelled():
-        task.exception()

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from hmac import digest
 
-SECRET_PREFIX = "whsec_"
+SECRET_PREFIX = "whsec_"  # nosec B105 # how secrets begin, none itself
 SECRET_SIZE_MIN = 24
 SECRET_SIZE_MAX = 64
 

@@ -61,6 +61,8 @@ class MessageHead(msgspec.Struct, array_like=True):
     size: int
     due_ms: int = 0
     delay_ms: int = 0
+    trace: str = ""
+    """The `traceparent` among its properties, if there is one."""
 
 
 class Transaction(msgspec.Struct, array_like=True):
@@ -208,12 +210,15 @@ class CheckMessage(msgspec.Struct, array_like=True):
     topic: str
     key: str
     tag: str
+    trace: str = ""
+    """The `traceparent` among its properties."""
 
 
 class Check(msgspec.Struct, array_like=True):
     """One question to a producer: how did this transaction end?
 
-    `messages` are the first ones, at most 20.
+    `messages` are the first ones, at most 20. `first` is the HALF record of the very
+    first one, for who has asked for it.
     """
 
     transaction_id: bytes
@@ -223,14 +228,19 @@ class Check(msgspec.Struct, array_like=True):
     reference: str
     message_count: int
     messages: list[CheckMessage]
+    first: bytes = b""
 
 
 class PollChecks(msgspec.Struct, array_like=True):
-    """Take up to `count` questions to a producer group; waits for the first one."""
+    """Take up to `count` questions to a producer group; waits for the first one.
+
+    `with_first`: each with its first message, whole; so ask for few at a time.
+    """
 
     group: str
     count: int = 100
     wait_ms: int = 0
+    with_first: bool = False
 
 
 class PolledChecks(msgspec.Struct, array_like=True):

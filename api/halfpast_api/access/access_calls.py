@@ -7,7 +7,12 @@ import msgspec
 
 from halfpast.server_calls import escaped
 from halfpast.transport import Answer, Repeat
-from halfpast_api.access.key_bodies import KeyListView, KeyView, NewKeyView
+from halfpast_api.access.key_bodies import (
+    KeyListView,
+    KeyView,
+    NewKeyView,
+    NewSigningView,
+)
 from halfpast_api.access.namespace_handlers import NamespaceListView, NamespaceView
 from halfpast_api.access.trail_handlers import TrailEntryView, TrailPageView, WhoView
 from halfpast_api.open_calls import OpenCalls
@@ -43,6 +48,15 @@ class AccessCalls(OpenCalls):
         path = f"/v1/keys/{escaped(key_id)}:rotate"
         answer = await self._change("POST", path, {"keep_old_ms": keep_old_ms})
         return answer.read(NewKeyView)
+
+    async def rotate_signing(self, key_id: str, keep_old_ms: int) -> NewSigningView:
+        path = f"/v1/keys/{escaped(key_id)}:rotate-signing"
+        answer = await self._change("POST", path, {"keep_old_ms": keep_old_ms})
+        return answer.read(NewSigningView)
+
+    async def drop_signing(self, key_id: str) -> KeyView:
+        path = f"/v1/keys/{escaped(key_id)}:drop-signing"
+        return (await self._change("POST", path)).read(KeyView)
 
     async def revoke(self, key_id: str) -> KeyView:
         answer = await self._change("POST", f"/v1/keys/{escaped(key_id)}:revoke")

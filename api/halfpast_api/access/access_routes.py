@@ -43,6 +43,11 @@ def _key_routes(keys: KeyHandlers, limits: BodyLimits) -> Iterable[Route]:
     yield Route("PATCH", one, keys.change, size, verb=ADMIN)
     yield Route("POST", one + ":rotate", keys.rotate, size, verb=ADMIN)
     yield Route("POST", one + ":revoke", keys.revoke, size, verb=ADMIN)
+    for action, handler in (
+        ("rotate-signing", keys.rotate_signing),
+        ("drop-signing", keys.drop_signing),
+    ):
+        yield Route("POST", f"{one}:{action}", handler, size, verb=ADMIN)
 
 
 def _namespace_routes(

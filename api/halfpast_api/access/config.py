@@ -35,6 +35,22 @@ class SessionConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignatureConfig:
+    """Requests that are signed, as clients of RocketMQ do."""
+
+    skew_ms: int = 900_000
+    """How far the time that was signed may be from ours."""
+
+    local_time: bool = True
+    """Whether clients in Python may sign the time of their own zone, as those of
+    RocketMQ do; without it they must run in UTC."""
+
+    def __post_init__(self) -> None:
+        if self.skew_ms <= 0:
+            raise ValueError("skew_ms must be more than 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrailConfig:
     """How much of the trail is kept. What is older, or more, is deleted."""
 

@@ -126,7 +126,7 @@ class Door:
             access = await self._bearer(header)
         wanted = headers.get(NAMESPACE)
         if wanted is not None:
-            access = self._moved(access, wanted)
+            access = self.moved(access, wanted)
         at = route.topic_at
         access.check_reach(route.verb, route.reach, parameters[at] if at >= 0 else None)
         return access
@@ -205,10 +205,10 @@ class Door:
 
     def check_move(self, access: Access, wanted: str) -> None:
         """Raise Refusal unless the caller may act in this namespace."""
-        self._moved(access, wanted)
+        self.moved(access, wanted)
 
-    def _moved(self, access: Access, wanted: str) -> Access:
-        """The same caller, in the namespace that the request names."""
+    def moved(self, access: Access, wanted: str) -> Access:
+        """The same caller, in the namespace that the request names. Raises Refusal."""
         if wanted == access.namespace:
             return access
         if wanted == _ALL and access.is_suite:

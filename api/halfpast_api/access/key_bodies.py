@@ -1,5 +1,5 @@
 """Keys, as requests bring them and answers show them. No view holds a secret but
-`NewKeyView`, the answer to the request that had it made."""
+`NewKeyView` and `NewSigningView`, the answers to the requests that had it made."""
 
 import dataclasses
 from collections.abc import Callable
@@ -9,10 +9,15 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from halfpast_api.access.access import Access
-from halfpast_api.access.key_store import KeyEntry
+from halfpast_api.access.key_store import KeyEntry, NewKey
+from halfpast_api.access.key_text import signing_hint
 from halfpast_api.access.roles import ROLES
 from halfpast_api.access.scope import ALL, BadScope, parse_scope
-from halfpast_api.metadata.access_settings import KeySettings
+from halfpast_api.metadata.access_settings import (
+    KeySecret,
+    KeySettings,
+    SigningSecret,
+)
 from halfpast_api.problems import Refusal, refuse_field
 from halfpast_api.times import BadTime, parse_duration, parse_instant, render_instant
 
@@ -37,6 +42,7 @@ class KeyBody(KeyChange, forbid_unknown_fields=True, omit_defaults=True, kw_only
 
     namespace: str | None = None
     all_namespaces: bool = False
+    signing: bool = False
 
 
 class RotateBody(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -66,6 +72,7 @@ class KeyView(msgspec.Struct, kw_only=True):
     view_payload: bool
     state: str
     secrets: list[SecretView]
+    signing_secrets: list[SecretView]
     created_at: str
     created_by: str
     expires_at: str | None
@@ -75,9 +82,18 @@ class KeyView(msgspec.Struct, kw_only=True):
 
 
 class NewKeyView(KeyView, kw_only=True):
-    """A key with a new secret, which is shown this once."""
+    """A key with a new secret, which is shown this once; so is its signing secret if
+    it was made with one."""
 
     secret: str
+    signing_secret: str | UnsetType = UNSET
+
+
+class NewSigningView(KeyView, kw_only=True):
+    """A key with a new signing secret, which is shown this once. Clients of RocketMQ
+    want the id as their access key and the signing secret as their secret key."""
+
+    signing_secret: str
 
 
 class KeyListView(msgspec.Struct):
@@ -91,8 +107,13 @@ def view_key(key: KeyEntry, now_ms: int) -> KeyView:
     return KeyView(**_fields(key, now_ms))
 
 
-def view_new_key(key: KeyEntry, text: str, now_ms: int) -> NewKeyView:
-    return NewKeyView(**_fields(key, now_ms), secret=text)
+def view_new_key(new: NewKey, now_ms: int) -> NewKeyView:
+    fields = _fields(new.key, now_ms)
+    return NewKeyView(**fields, secret=new.text, signing_secret=new.signing or UNSET)
+
+
+def view_new_signing(new: NewKey, now_ms: int) -> NewSigningView:
+    return NewSigningView(**_fields(new.key, now_ms), signing_secret=new.text)
 
 
 def state_of(settings: KeySettings, now_ms: int) -> str:
@@ -193,11 +214,12 @@ def _fields(key: KeyEntry, now_ms: int) -> dict[str, Any]:
         "view_payload": settings.view_payload,
         "state": state_of(settings, now_ms),
         "secrets": [
-            SecretView(
-                f"{it.hint}…", render_instant(it.created_at_ms), _time(it.expires_at_ms)
-            )
-            for it in settings.secrets
-            if it.expires_at_ms == 0 or it.expires_at_ms > now_ms
+            _secret(it.hint, it) for it in settings.secrets if _is_live(it, now_ms)
+        ],
+        "signing_secrets": [
+            _secret(signing_hint(it.text), it)
+            for it in settings.signing_secrets
+            if _is_live(it, now_ms)
         ],
         "created_at": render_instant(key.entry.created_at_ms),
         "created_by": settings.created_by,
@@ -206,6 +228,15 @@ def _fields(key: KeyEntry, now_ms: int) -> dict[str, Any]:
         "last_used_at": _time(key.last_used_ms),
         "version": key.entry.version,
     }
+
+
+def _is_live(secret: KeySecret | SigningSecret, now_ms: int) -> bool:
+    return secret.expires_at_ms == 0 or secret.expires_at_ms > now_ms
+
+
+def _secret(hint: str, secret: KeySecret | SigningSecret) -> SecretView:
+    created_at = render_instant(secret.created_at_ms)
+    return SecretView(f"{hint}…", created_at, _time(secret.expires_at_ms))
 
 
 def _time(ms: int) -> str | None:

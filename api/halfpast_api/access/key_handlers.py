@@ -16,6 +16,7 @@ from halfpast_api.access.key_bodies import (
     settings_of,
     view_key,
     view_new_key,
+    view_new_signing,
 )
 from halfpast_api.access.key_ring import system_now_ms
 from halfpast_api.access.key_store import KeyEntry, KeyStore, NewKey
@@ -31,6 +32,7 @@ from halfpast_api.reading import Reader
 _DEPTH_MAX: Final = 16
 _LIMIT_MAX: Final = 1000
 _ALL: Final = "*"
+_NOT_STORED: Final = ("Cache-Control", "no-store")
 
 
 class KeyHandlers:
@@ -59,7 +61,7 @@ class KeyHandlers:
         )
         settings = settings_of(body, base, now_ms)
         check_grant(access, settings)
-        new = await self._store.create(settings)
+        new = await self._store.create(settings, signing=body.signing)
         location = ("Location", f"/v1/keys/{new.key.key_id}")
         return self._answer_new(call, 201, new, location)
 
@@ -99,19 +101,25 @@ class KeyHandlers:
 
     async def rotate(self, call: Call) -> Answer:
         """POST /v1/keys/{id}:rotate"""
-        body = call.read(self._rotate_reader) if call.body else RotateBody()
-        if not 0 <= body.keep_old_ms <= KEEP_OLD_MS_MAX:
-            raise refuse_field(
-                "invalid_settings",
-                "/keep_old_ms",
-                f"must be 0 to {KEEP_OLD_MS_MAX} (30 days)",
-            )
+        keep_old_ms = self._keep_old_ms(call)
+        key = await self._find_to_grant(call)
+        return self._answer_new(call, 200, await self._store.rotate(key, keep_old_ms))
+
+    async def rotate_signing(self, call: Call) -> Answer:
+        """POST /v1/keys/{id}:rotate-signing"""
+        keep_old_ms = self._keep_old_ms(call)
+        key = await self._find_to_grant(call)
+        new = await self._store.rotate_signing(key, keep_old_ms)
+        view = view_new_signing(new, self._now_ms())
+        etag = ("ETag", f'"{new.key.entry.version}"')
+        return call.answer(200, view, [etag, _NOT_STORED])
+
+    async def drop_signing(self, call: Call) -> Answer:
+        """POST /v1/keys/{id}:drop-signing"""
         key = await self._find(call)
-        _check_live(key)
-        check_grant(call.access, key.settings)  # the secret is as good as the key
-        return self._answer_new(
-            call, 200, await self._store.rotate(key, body.keep_old_ms)
-        )
+        if key.settings.signing_secrets:
+            key = await self._store.drop_signing(key)
+        return self._answer(call, key)
 
     async def revoke(self, call: Call) -> Answer:
         """POST /v1/keys/{id}:revoke"""
@@ -119,6 +127,23 @@ class KeyHandlers:
         if not key.settings.revoked_at_ms:
             key = await self._store.revoke(key)
         return self._answer(call, key)
+
+    def _keep_old_ms(self, call: Call) -> int:
+        body = call.read(self._rotate_reader) if call.body else RotateBody()
+        if not 0 <= body.keep_old_ms <= KEEP_OLD_MS_MAX:
+            raise refuse_field(
+                "invalid_settings",
+                "/keep_old_ms",
+                f"must be 0 to {KEEP_OLD_MS_MAX} (30 days)",
+            )
+        return body.keep_old_ms
+
+    async def _find_to_grant(self, call: Call) -> KeyEntry:
+        """A key that the caller may take over: a secret is as good as its key."""
+        key = await self._find(call)
+        _check_live(key)
+        check_grant(call.access, key.settings)
+        return key
 
     async def _find(self, call: Call) -> KeyEntry:
         """Raises Refusal, for a key of another namespace as for one that is not."""
@@ -161,8 +186,8 @@ class KeyHandlers:
         self, call: Call, status: int, new: NewKey, *extra: tuple[str, str]
     ) -> Answer:
         etag = ("ETag", f'"{new.key.entry.version}"')
-        view = view_new_key(new.key, new.text, self._now_ms())
-        return call.answer(status, view, [etag, *extra, ("Cache-Control", "no-store")])
+        view = view_new_key(new, self._now_ms())
+        return call.answer(status, view, [etag, *extra, _NOT_STORED])
 
 
 def _check_live(key: KeyEntry) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from halfpast_api.access.access import Access
-from halfpast_api.access.key_text import is_complete, key_id_of
+from halfpast_api.access.key_text import SIGNING_PREFIX, is_complete, key_id_of
 from halfpast_api.access.roles import ROLES
 from halfpast_api.access.scope import BadScope, Scope, Scopes, parse_scope
 from halfpast_api.access.secret_digest import Lock
@@ -21,11 +21,15 @@ from halfpast_api.metadata.access_settings import (
     KeySecret,
     KeySettings,
     NamespaceSettings,
+    SigningSecret,
 )
 from halfpast_api.problems import Refusal
 
 _SIZE_MAX: Final = 100_000
 _NOBODYS: Final = Lock(bytes(16), bytes(32))
+_NOBODYS_SIGNING: Final = (
+    SigningSecret(text=SIGNING_PREFIX + 57 * "0", created_at_ms=0),
+)
 
 
 class KeySource(Protocol):
@@ -70,6 +74,11 @@ class KeyRing:
         """Who shows this key. Raises Refusal, which does not show it."""
         key_id = key_id_of(text)
         if not key_id:
+            if text.startswith(SIGNING_PREFIX):
+                raise unauthenticated(
+                    "this is a signing secret, with which clients of RocketMQ sign; "
+                    "what is asked for here is the key itself, which begins with hp_"
+                )
             raise unauthenticated("what was sent is not a key; keys begin with hp_")
         known = self._find(key_id)
         secret = text.encode("utf-8", "surrogateescape")
@@ -89,6 +98,30 @@ class KeyRing:
             self.used[key_id] = now_ms
             return known.access
         raise _unknown(text)
+
+    def verify_signer(self, key_id: str, has_signed: Callable[[str], bool]) -> Access:
+        """Who has signed a request in the name of this key; `has_signed` is told one
+        secret at a time. Raises Refusal, the same for keys that do not exist, and
+        after the same work."""
+        known = self._find(key_id)
+        secrets = known.settings.signing_secrets if known is not None else ()
+        now_ms = self._now_ms()
+        for secret in secrets or _NOBODYS_SIGNING:
+            if not has_signed(secret.text) or known is None or not secrets:
+                continue
+            if 0 < secret.expires_at_ms <= now_ms:
+                raise unauthenticated(
+                    f"this signing secret of the key {key_id} was replaced by another "
+                    "one, and its time is over; use the new one"
+                )
+            self._check(key_id, known.settings, now_ms)
+            self.used[key_id] = now_ms
+            return known.access
+        raise unauthenticated(
+            "no key has signed this: the access key is the key's id, such as k3x9q2mv, "
+            "and the secret key its signing secret, which begins with hps_ (halfpast "
+            "keys rotate-signing ID makes one)"
+        )
 
     def access_of(self, key_id: str) -> Access:
         """What the key may do now. Raises Refusal if it is revoked, or has expired."""

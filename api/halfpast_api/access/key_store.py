@@ -7,11 +7,11 @@ obey the same rules, and both are on record.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection, func, select, update
 
-from halfpast_api.access.key_text import hint, new_id, new_key
+from halfpast_api.access.key_text import hint, new_id, new_key, new_signing_secret
 from halfpast_api.access.secret_digest import digest, new_salt
 from halfpast_api.metadata import access_schema, rows
 from halfpast_api.metadata.access_settings import (
@@ -19,6 +19,7 @@ from halfpast_api.metadata.access_settings import (
     KeySecret,
     KeySettings,
     NamespaceSettings,
+    SigningSecret,
     check_access,
 )
 from halfpast_api.metadata.entry import Changes, Entry, Listing, Page, Written
@@ -26,6 +27,8 @@ from halfpast_api.metadata.rows import KEY, NAMESPACE
 from halfpast_api.metadata.store import MetadataStore
 
 _ALL: Final = Page(limit=1000)
+
+R = TypeVar("R", KeySecret, SigningSecret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +49,12 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewKey:
-    """A key and its secret, which nobody can ask for again."""
+    """A key and its new secret, which nobody can ask for again. `signing`: the secret
+    with which its owner signs, if one was made with it."""
 
     key: KeyEntry
     text: str
+    signing: str = ""
 
     def __repr__(self) -> str:
         return f"NewKey({self.key.key_id})"
@@ -69,14 +74,20 @@ class KeyStore:
 
     # --- keys ---------------------------------------------------------------------
 
-    async def create(self, settings: KeySettings) -> NewKey:
-        """A new key with these settings. Raises InvalidSettings."""
+    async def create(self, settings: KeySettings, *, signing: bool = False) -> NewKey:
+        """A new key with these settings; `signing`: it can sign. Raises
+        InvalidSettings."""
         now_ms = self._now_ms()
         key_id = new_id()
         text = new_key(key_id)
         settings = replace(settings, secrets=(_secret(text, now_ms),))
+        signing_text = new_signing_secret(key_id) if signing else ""
+        if signing:
+            made = SigningSecret(text=signing_text, created_at_ms=now_ms)
+            settings = replace(settings, signing_secrets=(made,))
         written = await self._put(key_id, settings, expected=0)
-        return NewKey(key=KeyEntry(entry=written.entry), text=text)
+        entry = KeyEntry(entry=written.entry)
+        return NewKey(key=entry, text=text, signing=signing_text)
 
     async def get(self, key_id: str) -> KeyEntry | None:
         def read(connection: Connection) -> KeyEntry | None:
@@ -128,32 +139,33 @@ class KeyStore:
         """One more secret; the newest of those before it stays good for a while."""
         now_ms = self._now_ms()
         text = new_key(before.key_id)
-        old = [
-            it
-            for it in before.settings.secrets
-            if it.expires_at_ms == 0 or it.expires_at_ms > now_ms
-        ][: SECRETS_MAX - 1]
-        if keep_old_ms == 0:
-            old = []
-        until_ms = now_ms + keep_old_ms
-        kept = [
-            replace(it, expires_at_ms=min(it.expires_at_ms or until_ms, until_ms))
-            for it in old
-        ]
+        kept = _kept(before.settings.secrets, now_ms, keep_old_ms)
         secrets = (_secret(text, now_ms), *kept)
-        settings = replace(before.settings, secrets=secrets)
-        written = await self._put(
-            before.key_id, settings, expected=before.entry.version
-        )
-        return NewKey(key=replace(before, entry=written.entry), text=text)
+        key = await self._replace(before, replace(before.settings, secrets=secrets))
+        return NewKey(key=key, text=text)
+
+    async def rotate_signing(self, before: KeyEntry, keep_old_ms: int) -> NewKey:
+        """A signing secret: its first one, or one more, as `rotate` does."""
+        now_ms = self._now_ms()
+        text = new_signing_secret(before.key_id)
+        kept = _kept(before.settings.signing_secrets, now_ms, keep_old_ms)
+        secrets = (SigningSecret(text=text, created_at_ms=now_ms), *kept)
+        settings = replace(before.settings, signing_secrets=secrets)
+        return NewKey(key=await self._replace(before, settings), text=text)
+
+    async def drop_signing(self, before: KeyEntry) -> KeyEntry:
+        """Nobody signs with this key any more; all else goes on."""
+        return await self._replace(before, replace(before.settings, signing_secrets=()))
 
     async def revoke(self, before: KeyEntry) -> KeyEntry:
-        """It never counts again, and its digests are forgotten."""
-        settings = replace(before.settings, revoked_at_ms=self._now_ms(), secrets=())
-        written = await self._put(
-            before.key_id, settings, expected=before.entry.version
+        """It never counts again, and its digests and secrets are forgotten."""
+        revoked = replace(
+            before.settings,
+            revoked_at_ms=self._now_ms(),
+            secrets=(),
+            signing_secrets=(),
         )
-        return replace(before, entry=written.entry)
+        return await self._replace(before, revoked)
 
     async def note_used(self, used: dict[str, int]) -> None:
         """Write down when keys were last used, as far as that is news."""
@@ -237,6 +249,12 @@ class KeyStore:
             lambda connection: bool(connection.execute(bound).scalar_one())
         )
 
+    async def _replace(self, before: KeyEntry, settings: KeySettings) -> KeyEntry:
+        """Raises StaleVersion if it has changed since it was `before`."""
+        version = before.entry.version
+        written = await self._put(before.key_id, settings, expected=version)
+        return replace(before, entry=written.entry)
+
     async def _put(
         self, key_id: str, settings: KeySettings, *, expected: int
     ) -> Written[KeySettings]:
@@ -257,6 +275,18 @@ def _secret(text: str, now_ms: int) -> KeySecret:
     return KeySecret(
         digest=digest(text, salt), salt=salt, hint=hint(text), created_at_ms=now_ms
     )
+
+
+def _kept(secrets: tuple[R, ...], now_ms: int, keep_old_ms: int) -> list[R]:
+    """What stays beside a new secret: the newest that is live, for a while."""
+    if keep_old_ms == 0:
+        return []
+    until_ms = now_ms + keep_old_ms
+    live = [it for it in secrets if it.expires_at_ms == 0 or it.expires_at_ms > now_ms]
+    return [
+        replace(it, expires_at_ms=min(it.expires_at_ms or until_ms, until_ms))
+        for it in live[: SECRETS_MAX - 1]
+    ]
 
 
 def _is_of(settings: KeySettings, namespace: str) -> bool:

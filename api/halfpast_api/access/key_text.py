@@ -6,7 +6,7 @@
 The secret is 256 random bits. The checksum covers all before it, so that a key which
 was cut or mistyped is told from one that is unknown, and scanners of leaked secrets
 can be sure that they have found one. Letters and digits alone: a double click takes
-the whole.
+the whole. A signing secret looks the same and begins with `hps_`.
 """
 
 import secrets
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 PREFIX: Final = "hp_"
+SIGNING_PREFIX: Final = "hps_"
 ID_LENGTH: Final = 8
 _SECRET_AT: Final = len(PREFIX) + ID_LENGTH + 1
 _SECRET_LENGTH: Final = 43
@@ -37,9 +38,14 @@ def new_id(random_bytes: RandomBytes = secrets.token_bytes) -> str:
 
 def new_key(key_id: str, random_bytes: RandomBytes = secrets.token_bytes) -> str:
     """A key with a fresh secret."""
-    number = int.from_bytes(random_bytes(32), "big")
-    head = f"{PREFIX}{key_id}_{_base62(number, _SECRET_LENGTH)}"
-    return head + _checksum(head)
+    return _fresh(PREFIX, key_id, random_bytes)
+
+
+def new_signing_secret(
+    key_id: str, random_bytes: RandomBytes = secrets.token_bytes
+) -> str:
+    """A fresh secret with which the owner of the key signs."""
+    return _fresh(SIGNING_PREFIX, key_id, random_bytes)
 
 
 def key_id_of(text: str) -> str:
@@ -67,6 +73,17 @@ def is_id(text: str) -> bool:
 def hint(text: str) -> str:
     """So much of a key that people know it again: its id, and 18 bits of 256."""
     return text[:HINT_LENGTH]
+
+
+def signing_hint(text: str) -> str:
+    """The same of a signing secret."""
+    return text[: HINT_LENGTH + len(SIGNING_PREFIX) - len(PREFIX)]
+
+
+def _fresh(prefix: str, key_id: str, random_bytes: RandomBytes) -> str:
+    number = int.from_bytes(random_bytes(32), "big")
+    head = f"{prefix}{key_id}_{_base62(number, _SECRET_LENGTH)}"
+    return head + _checksum(head)
 
 
 def _checksum(head: str) -> str:

@@ -18,10 +18,12 @@ from halfpast_api.access.key_bodies import (
     KeyBody,
     KeyView,
     NewKeyView,
+    NewSigningView,
     check_grant,
     settings_of,
     view_key,
     view_new_key,
+    view_new_signing,
 )
 from halfpast_api.access.key_ring import system_now_ms
 from halfpast_api.access.key_store import KeyEntry, KeyStore
@@ -80,9 +82,9 @@ class LocalKeys:
         )
         settings = settings_of(body, base, system_now_ms())
         check_grant(self._access, settings)
-        new = await self._keys.create(settings)
+        new = await self._keys.create(settings, signing=body.signing)
         await self._record("POST /v1/keys", None, new.key)
-        return view_new_key(new.key, new.text, system_now_ms())
+        return view_new_key(new, system_now_ms())
 
     async def keys(self) -> list[KeyView]:
         found: list[KeyView] = []
@@ -98,12 +100,24 @@ class LocalKeys:
         return view_key(await self._find(key_id), system_now_ms())
 
     async def rotate(self, key_id: str, keep_old_ms: int) -> NewKeyView:
-        before = await self._find(key_id)
-        if before.settings.revoked_at_ms:
-            raise Refusal("key_revoked", f"the key {key_id} is revoked; make a new one")
+        before = await self._find_live(key_id)
         new = await self._keys.rotate(before, keep_old_ms)
         await self._record("POST /v1/keys/{id}:rotate", before, new.key)
-        return view_new_key(new.key, new.text, system_now_ms())
+        return view_new_key(new, system_now_ms())
+
+    async def rotate_signing(self, key_id: str, keep_old_ms: int) -> NewSigningView:
+        before = await self._find_live(key_id)
+        new = await self._keys.rotate_signing(before, keep_old_ms)
+        await self._record("POST /v1/keys/{id}:rotate-signing", before, new.key)
+        return view_new_signing(new, system_now_ms())
+
+    async def drop_signing(self, key_id: str) -> KeyView:
+        before = await self._find(key_id)
+        after = before
+        if before.settings.signing_secrets:
+            after = await self._keys.drop_signing(before)
+            await self._record("POST /v1/keys/{id}:drop-signing", before, after)
+        return view_key(after, system_now_ms())
 
     async def revoke(self, key_id: str) -> KeyView:
         before = await self._find(key_id)
@@ -112,6 +126,12 @@ class LocalKeys:
             after = await self._keys.revoke(before)
             await self._record("POST /v1/keys/{id}:revoke", before, after)
         return view_key(after, system_now_ms())
+
+    async def _find_live(self, key_id: str) -> KeyEntry:
+        key = await self._find(key_id)
+        if key.settings.revoked_at_ms:
+            raise Refusal("key_revoked", f"the key {key_id} is revoked; make a new one")
+        return key
 
     async def _find(self, key_id: str) -> KeyEntry:
         key = await self._keys.get(key_id)

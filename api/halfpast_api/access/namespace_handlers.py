@@ -11,6 +11,8 @@ from halfpast_api.access.namespace_use import NamespaceUse
 from halfpast_api.access.namespaced_names import check_namespace
 from halfpast_api.answer import Answer
 from halfpast_api.call import Call
+from halfpast_api.limits.limit_store import LimitStore
+from halfpast_api.limits.subject import Subject
 from halfpast_api.metadata.access_settings import NamespaceSettings
 from halfpast_api.metadata.entry import Entry, Page
 from halfpast_api.page_token import parse_name_token, render_token
@@ -57,8 +59,9 @@ class DeletedNamespaceView(msgspec.Struct):
 class NamespaceHandlers:
     """Handlers for namespaces. Who is bound to one sees that alone."""
 
-    def __init__(self, store: KeyStore, use: NamespaceUse) -> None:
+    def __init__(self, store: KeyStore, use: NamespaceUse, limits: LimitStore) -> None:
         self._store = store
+        self._limits = limits
         self._use = use
         self._reader = Reader(NamespaceBody, _DEPTH_MAX)
 
@@ -128,6 +131,7 @@ class NamespaceHandlers:
             )
         if not await self._store.delete_namespace(name, expected=expected):
             raise unknown_namespace(name)
+        await self._limits.delete(Subject("namespace", name))
         return call.answer(200, DeletedNamespaceView(name))
 
     def _name(self, call: Call) -> str:

@@ -15,7 +15,6 @@ from halfpast_core_store.broker import (
     Broker,
     BrokerStatus,
     CommitOffsets,
-    DescribeGroup,
     DescribeTopic,
     Empty,
     EnsureTopic,
@@ -23,7 +22,6 @@ from halfpast_core_store.broker import (
     Follow,
     Followed,
     FoundEvent,
-    GroupDescription,
     GroupNames,
     Hold,
     ListGroups,
@@ -42,6 +40,7 @@ from halfpast_core_store.broker import (
     TopicNames,
 )
 from halfpast_core_store.errors import UnknownTopic
+from halfpast_core_store.group_standing import DescribeGroup, GroupDescription
 from halfpast_core_store.record import decode_record
 from halfpast_core_store.revival import Revive, Revived
 

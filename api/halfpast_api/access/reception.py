@@ -23,6 +23,7 @@ from halfpast_api.access.trail import Trail
 from halfpast_api.access.trail_handlers import TrailHandlers
 from halfpast_api.access.upkeep import Upkeep
 from halfpast_api.config import ApiConfig
+from halfpast_api.limits.limit_store import LimitStore
 from halfpast_api.metadata.cache import MetadataCache
 from halfpast_api.metadata.store import MetadataStore, StoreConfig
 from halfpast_core_store.broker import Broker
@@ -34,6 +35,7 @@ class Reception:
     """What the server and its routes need of it."""
 
     door: Door
+    ring: KeyRing
     acts: Acts
     handlers: AccessHandlers
 
@@ -66,11 +68,11 @@ async def open_reception(
     use = NamespaceUse(broker, transactions, metadata, keys)
     handlers = AccessHandlers(
         keys=KeyHandlers(keys),
-        namespaces=NamespaceHandlers(keys, use),
+        namespaces=NamespaceHandlers(keys, use, LimitStore(metadata)),
         trail=TrailHandlers(trail, door),
         sessions=SessionHandlers(door, ring, sessions, trail, login),
     )
-    return Reception(door=door, acts=Acts(trail), handlers=handlers)
+    return Reception(door=door, ring=ring, acts=Acts(trail), handlers=handlers)
 
 
 async def _open_oidc(

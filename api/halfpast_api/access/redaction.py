@@ -7,14 +7,35 @@ from halfpast_api.access.json_value import is_list, is_object
 
 _HIDDEN: Final = "…"
 _TEXTS: Final = (
-    (re.compile(r"\b(hp_[0-9a-z]{8}_)[0-9A-Za-z]{4,}"), r"\1" + _HIDDEN),
+    (re.compile(r"\b(hps?_[0-9a-z]{8}_)[0-9A-Za-z]{4,}"), r"\1" + _HIDDEN),
     (re.compile(r"\bwhsec_[A-Za-z0-9+/=_-]{4,}"), "whsec_" + _HIDDEN),
     (re.compile(r"\bwhsk_[A-Za-z0-9+/=_-]{4,}"), "whsk_" + _HIDDEN),
     (re.compile(r"\beyJ[\w-]{4,}\.[\w-]+\.[\w-]*"), "eyJ" + _HIDDEN),
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}"), r"\1 " + _HIDDEN),
     (re.compile(r"\b(halfpast_\w+=)[\w.%~-]{8,}"), r"\1" + _HIDDEN),
+    (re.compile(r"(://[^\s/:@]*:)[^\s/@]+@"), r"\1" + _HIDDEN + "@"),
+    (
+        re.compile(
+            r"(?i)([?&](?:\w*[_-])?(?:token|secret|password|api_?key|sig|signature)=)"
+            r"[^\s&#\"']+"
+        ),
+        r"\1" + _HIDDEN,
+    ),
 )
-_MARKS: Final = ("hp_", "whs", "eyJ", "earer", "asic", "EARER", "ASIC", "halfpast_")
+_MARKS: Final = (
+    "hp_",
+    "hps_",
+    "whs",
+    "eyJ",
+    "earer",
+    "asic",
+    "EARER",
+    "ASIC",
+    "halfpast_",
+    "://",
+    "?",
+    "&",
+)
 _NAMES: Final = re.compile(
     r"(^|_)(secret|secrets|token|tokens|password|passwords|authorization|cookie)$"
 )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from halfpast_api.access.namespaced_names import Names
+from halfpast_api.access.owned_topics import OwnedTopics
 from halfpast_api.metadata.settings_store import SettingsStore
 from halfpast_api.topic_directory import Settings, TopicDirectory
 from halfpast_api.transactions.draft import ProducerGroupSource
@@ -29,3 +30,4 @@ class Space:
     settings: SpaceSettings
     directory: TopicDirectory
     names: Names
+    owned: OwnedTopics

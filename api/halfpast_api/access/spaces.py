@@ -51,21 +51,28 @@ class Spaces:
         self._metadata = metadata
         self._cache = cache
         self._config = config
-        self._routers: dict[str, Router] = {}
+        self._kept: dict[str, tuple[Space, Router]] = {}
 
     def of(self, namespace: str) -> Router:
         """The routes with the handlers of this namespace."""
-        router = self._routers.get(namespace)
-        if router is None:
-            if len(self._routers) >= _COUNT_MAX:
-                self._routers.pop(next(it for it in self._routers if it != DEFAULT))
-            router = Router(self._table(self.space(namespace)))
-            self._routers[namespace] = router
-        elif namespace != DEFAULT:  # the last one used is the last one to go
-            self._routers[namespace] = self._routers.pop(namespace)
-        return router
+        return self._keep(namespace)[1]
 
     def space(self, namespace: str) -> Space:
+        """The services that those handlers work with."""
+        return self._keep(namespace)[0]
+
+    def _keep(self, namespace: str) -> tuple[Space, Router]:
+        kept = self._kept.get(namespace)
+        if kept is None:
+            if len(self._kept) >= _COUNT_MAX:
+                self._kept.pop(next(it for it in self._kept if it != DEFAULT))
+            space = self._made(namespace)
+            kept = self._kept[namespace] = space, Router(self._table(space))
+        elif namespace != DEFAULT:  # the last one used is the last one to go
+            self._kept[namespace] = self._kept.pop(namespace)
+        return kept
+
+    def _made(self, namespace: str) -> Space:
         """The services as this namespace sees them."""
         names = Names(namespace, self._cache.namespaces)
         owned = OwnedTopics(self._broker, names, lambda: bool(self._cache.namespaces()))
@@ -80,4 +87,5 @@ class Spaces:
             settings=settings,
             directory=TopicDirectory(broker, settings, self._config),
             names=names,
+            owned=owned,
         )

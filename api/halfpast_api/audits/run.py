@@ -20,6 +20,8 @@ from halfpast_spark.job_config import RunConfig
 from halfpast_spark.job_errors import NothingToAudit
 from halfpast_spark.log_folder import LogFolder
 from halfpast_spark.results import Run
+from halfpast_spark.results_database import ResultsDatabase
+from halfpast_spark.retention import RetentionConfig, prune_afterwards
 from halfpast_spark.rules import Rules, read_rules
 from halfpast_spark.session import open_session
 
@@ -46,6 +48,8 @@ class RunRequest:
     rules: Path | None
     details: Path | None
     report: Path | None
+    keep: str
+    keep_rows: int
     master: str
     memory: str
 
@@ -60,6 +64,7 @@ class Done:
     gap_count: int
     report: Path | None
     steps_s: dict[str, float]
+    pruned_rows: int
 
 
 def run_audit(request: RunRequest) -> Done:
@@ -76,6 +81,9 @@ def run_audit(request: RunRequest) -> Done:
         rules=rules.sla,
         details="" if request.details is None else str(request.details),
     )
+    retention = RetentionConfig(
+        keep_ms=span_ms(request.keep), rows_max=request.keep_rows
+    )
     store, exported = source_folders(request)
     if request.report is not None:
         need_place(request.report)
@@ -85,6 +93,7 @@ def run_audit(request: RunRequest) -> Done:
 
         source = open_source(spark, store, exported)
         run = run_audits(source, config, tracker.tell)
+    pruned = prune_afterwards(ResultsDatabase(places.metadata), retention)
     gaps: list[str] = json.loads(run.gaps)
     if request.report is not None:
         write_report(places.metadata, run, request.report)
@@ -95,13 +104,16 @@ def run_audit(request: RunRequest) -> Done:
         gap_count=len(gaps),
         report=request.report,
         steps_s=tracker.steps_s,
+        pruned_rows=pruned.rows,
     )
 
 
 @contextmanager
-def session(master: str, memory: str) -> "Generator[SparkSession, None, None]":
+def session(
+    master: str, memory: str, **more: str
+) -> "Generator[SparkSession, None, None]":
     """Raises SparkMissing, MasterUnreachable."""
-    settings = {"spark.driver.memory": memory}
+    settings = {"spark.driver.memory": memory, **more}
     if sys.stderr.isatty():
         settings["spark.ui.showConsoleProgress"] = "true"
     spark = open_session("halfpast audit", master=master, settings=settings)

@@ -12,7 +12,10 @@ from halfpast_api.audits.spans import span_ms
 from halfpast_api.metadata.migrate import migrate
 from halfpast_api.places import Places
 from halfpast_spark.log_folder import LogFolder
+from halfpast_spark.retention import RetentionConfig
 from halfpast_spark.rules import Rules, read_rules
+from halfpast_spark.session import LEAN_SETTINGS
+from halfpast_spark.stream_config import StreamConfig
 
 if TYPE_CHECKING:
     from halfpast_spark.live_guard import Seen
@@ -29,6 +32,9 @@ class StreamRequest:
     memory_of: str
     rules: Path | None
     checkpoint: Path | None
+    every: str
+    keep: str
+    keep_rows: int
     available_now: bool
     restart: bool
     master: str
@@ -64,25 +70,30 @@ def run_stream(request: StreamRequest) -> "Seen":
     places = Places.below(request.data, metadata=request.metadata)
     rules = Rules() if request.rules is None else read_rules(request.rules)
     window_ms, grace_ms = span_ms(request.window), span_ms(request.grace)
-    memory_ms = span_ms(request.memory_of)
+    memory_ms, every_ms = span_ms(request.memory_of), span_ms(request.every)
+    retention = RetentionConfig(
+        keep_ms=span_ms(request.keep), rows_max=request.keep_rows
+    )
     own = places.data / "audit" / f"stream-{window_ms}"
     LogFolder(str(places.data))
+    config = StreamConfig(
+        store=str(places.data),
+        database=places.metadata,
+        checkpoint=str((request.checkpoint or own).absolute()),
+        window_ms=window_ms,
+        grace_ms=grace_ms,
+        memory_ms=memory_ms,
+        every_ms=every_ms,
+        retention=retention,
+        rules=rules.sla,
+        available_now=request.available_now,
+        restart=request.restart,
+    )
     migrate(places.metadata)
     stopped: list[int] = []
-    with session(request.master, request.memory) as spark:
-        from halfpast_spark.stream_job import StreamConfig, StreamJob
+    with session(request.master, request.memory, **LEAN_SETTINGS) as spark:
+        from halfpast_spark.stream_job import StreamJob
 
-        config = StreamConfig(
-            store=str(places.data),
-            database=places.metadata,
-            checkpoint=str((request.checkpoint or own).absolute()),
-            window_ms=window_ms,
-            grace_ms=grace_ms,
-            memory_ms=memory_ms,
-            rules=rules.sla,
-            available_now=request.available_now,
-            restart=request.restart,
-        )
         job, line = StreamJob(spark, config), StatusLine()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: stopped.append(number))

@@ -42,11 +42,14 @@ class Frame:
         streams: LiveStreams,
         signs: Callable[[], Mapping[str, int]],
         is_shared: Callable[[], bool] = lambda: False,
+        virtual_ms: Callable[[], int | None] = lambda: None,
     ) -> None:
+        """`virtual_ms`: what a virtual clock shows, where the server goes by one."""
         self._pages = pages
         self._streams = streams
         self._signs = signs
         self._is_shared = is_shared
+        self._virtual_ms = virtual_ms
 
     def page(self, show: Show, pages: Pages | None = None) -> Handler:
         """The handler of a GET. `pages`: templates of its own."""
@@ -139,6 +142,7 @@ class Frame:
             "problem": visit.problem,
             "said": None,
             "whole_problem": False,
+            "virtual_ms": self._virtual_ms(),
             "viewer_verbs": [verb for verb in Verb if viewer.can(verb)],
             **view.values,
         }

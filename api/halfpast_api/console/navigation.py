@@ -60,6 +60,7 @@ MENU: Final = (
             Item("Audits", "/console/audits", "check"),
             Item("Keys", "/console/keys", "key", "admin"),
             Item("Namespaces", "/console/namespaces", "tag", "admin"),
+            Item("Limits", "/console/limits", "gauge"),
             Item("Trail", "/console/trail", "book", "admin"),
         ),
     ),

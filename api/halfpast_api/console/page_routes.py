@@ -13,6 +13,8 @@ from halfpast_api.console.groups import pages as groups
 from halfpast_api.console.keys import forms as key_forms
 from halfpast_api.console.keys import pages as keys
 from halfpast_api.console.keys import trail
+from halfpast_api.console.limits import forms as limit_forms
+from halfpast_api.console.limits import pages as limits
 from halfpast_api.console.operations import forms as operation_forms
 from halfpast_api.console.operations import pages as operations
 from halfpast_api.console.producer_groups import forms as producer_group_forms
@@ -162,6 +164,14 @@ def _access_routes(shelf: Shelf) -> Iterable[Route]:
     yield shelf.form(one, key_forms.change_key, keys.show_key)
     yield shelf.form(f"{one}:rotate", key_forms.rotate_key, keys.show_key)
     yield shelf.form(f"{one}:revoke", key_forms.revoke_key, keys.show_key)
+    yield shelf.form(f"{one}:rotate-signing", key_forms.rotate_signing, keys.show_key)
+    yield shelf.form(f"{one}:drop-signing", key_forms.drop_signing, keys.show_key)
+    all_, one = limits.PATH, limits.PATH + "/{subject}"
+    yield shelf.page(all_, limits.show_limits)
+    yield shelf.form(all_, limit_forms.create_limits, limits.show_limits)
+    yield shelf.page(one, limits.show_limits_of)
+    yield shelf.form(one, limit_forms.change_limits, limits.show_limits_of)
+    yield shelf.form(f"{one}:clear", limit_forms.clear_limits, limits.show_limits_of)
     yield shelf.page(trail.TRAIL, trail.show_trail)
     spaces = trail.NAMESPACES
     yield shelf.page(spaces, trail.show_namespaces)

@@ -35,7 +35,8 @@ from halfpast_chronos.delay_server import DelayServer
 
 class Site:
     """Templates, files and samples, whichever namespace is looked at. `is_shared`:
-    whether there are others than the default one."""
+    whether there are others than the default one. `now_ns` is the wall clock's, or that
+    of a virtual one."""
 
     def __init__(
         self,
@@ -47,14 +48,18 @@ class Site:
         delay: DelayServer,
         is_stale: Callable[[], bool],
         is_shared: Callable[[], bool],
+        now_ns: Callable[[], int],
+        is_virtual: bool,
     ) -> None:
+        self._is_virtual: Final = is_virtual
+        self._now_ms: Callable[[], int] = lambda: now_ns() // 1_000_000
         self._is_shared: Final = is_shared
         self._files: Final = files
         self._results: Final = results
         self._streams: Final = LiveStreams(polls)
         self._pages: Final = console_pages(files)
         self._audit_pages: Final = audit_pages(files)
-        self._pulse: Final = Pulse(health, delay, is_stale)
+        self._pulse: Final = Pulse(health, delay, is_stale, now_ms=self._now_ms)
 
     def start(self) -> None:
         """Begin to take samples."""
@@ -74,14 +79,20 @@ class Site:
         self, space: Space, limits: BodyLimits, entrance: Entrance
     ) -> Iterable[Route]:
         """The pages and forms of one namespace."""
-        frame = Frame(self._pages, self._streams, self._pulse.signs, self._is_shared)
+        frame = Frame(
+            self._pages,
+            self._streams,
+            self._pulse.signs,
+            self._is_shared,
+            lambda: self._now_ms() if self._is_virtual else None,
+        )
         shelf = Shelf(frame, limits)
         files = f"{assets.PATH}/{{name}}"
         yield Route("GET", files, self._files.get, verb=Verb.OPEN)
         login = LoginPages(entrance, safe_path)
         yield shelf.open_page(LOGIN, login.login)
         yield shelf.page(ME, login.me)
-        yield shelf.page(HOME, OverviewPages(self._pulse).show)
+        yield shelf.page(HOME, OverviewPages(self._pulse, self._now_ms).show)
         yield shelf.page(f"{HOME}/find", finding.find)
         yield from page_routes(shelf)
         live = LiveEvents(

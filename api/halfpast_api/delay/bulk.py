@@ -74,7 +74,7 @@ class BulkHandlers:
         settings = TopicSettings()
         if body.topic is not None:
             settings = self._settings.topic_settings(body.topic)
-        max_delay_ms = settings.max_delay_ms
+        max_delay_ms = call.delay_max_ms(settings.max_delay_ms)
         if (body.shift_ms is None) == (body.deliver_at is None):
             raise Refusal(
                 "several_times" if body.deliver_at else "missing_field",
@@ -205,7 +205,7 @@ def _check_shift(shift_ms: int, max_delay_ms: int) -> None:
         raise refuse_field(
             "delay_too_long",
             "/shift_ms",
-            f"{shift_ms} ms is more than the topic's max_delay_ms, {max_delay_ms}",
+            f"{shift_ms} ms is more than max_delay_ms, {max_delay_ms}",
         )
 
 

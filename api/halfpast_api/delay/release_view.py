@@ -48,15 +48,20 @@ async def pending_of(delay: DelayServer, topic_ids: Sequence[int]) -> Sequence[i
         return ()
 
 
-async def release_of(delay: DelayServer, topic_id: int) -> ReleaseView | None:
-    """None while the Delay Server does not answer: the settings are shown anyway."""
+async def release_of(
+    delay: DelayServer, topic_id: int, *, is_paused: bool
+) -> ReleaseView | None:
+    """None while the Delay Server does not answer: the settings are shown anyway. It
+    knows nothing of a topic where nothing waits, so the settings say what it would do.
+    """
     try:
         (state,) = (await delay.topic_states(AskTopics([topic_id]))).topics
     except (CoreError, ConnectionError, TimeoutError):
         return None
     oldest_ms = state.oldest_due_ms
+    is_idle = state.release_state == "open" and not state.pending
     return ReleaseView(
-        state=state.release_state,
+        state="paused" if is_idle and is_paused else state.release_state,
         pending=state.pending,
         due_now=state.due_now,
         oldest_due_at=render_instant(oldest_ms) if oldest_ms else None,

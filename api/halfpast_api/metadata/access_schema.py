@@ -2,13 +2,16 @@
 
 import dataclasses
 import json
+from typing import Any, TypeVar
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
-from halfpast_api.metadata.access_settings import KeySecret
+from halfpast_api.metadata.access_settings import KeySecret, SigningSecret
 from halfpast_api.metadata.schema import PREFIX, Words, metadata, name_type, record
+
+R = TypeVar("R", KeySecret, SigningSecret)
 
 
 class Secrets(TypeDecorator[tuple[KeySecret, ...]]):
@@ -20,20 +23,43 @@ class Secrets(TypeDecorator[tuple[KeySecret, ...]]):
     def process_bind_param(
         self, value: tuple[KeySecret, ...] | None, dialect: Dialect
     ) -> str | None:
-        if value is None:
-            return None
-        return json.dumps([dataclasses.asdict(it) for it in value])
+        return _text_of(value)
 
     def process_result_value(
         self, value: str | None, dialect: Dialect
     ) -> tuple[KeySecret, ...] | None:
-        if value is None:
-            return None
-        known = {it.name for it in dataclasses.fields(KeySecret)}
-        return tuple(
-            KeySecret(**{name: one[name] for name in one if name in known})
-            for one in json.loads(value)
-        )
+        return None if value is None else _read(value, KeySecret)
+
+
+class SigningSecrets(TypeDecorator[tuple[SigningSecret, ...]]):
+    """The same for its signing secrets."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(
+        self, value: tuple[SigningSecret, ...] | None, dialect: Dialect
+    ) -> str | None:
+        return _text_of(value)
+
+    def process_result_value(
+        self, value: str | None, dialect: Dialect
+    ) -> tuple[SigningSecret, ...] | None:
+        return None if value is None else _read(value, SigningSecret)
+
+
+def _text_of(secrets: tuple[Any, ...] | None) -> str | None:
+    if secrets is None:
+        return None
+    return json.dumps([dataclasses.asdict(it) for it in secrets])
+
+
+def _read(text: str, kind: type[R]) -> tuple[R, ...]:
+    known = {it.name for it in dataclasses.fields(kind)}
+    return tuple(
+        kind(**{name: one[name] for name in one if name in known})
+        for one in json.loads(text)
+    )
 
 
 # `last_used_ms` is written beside the settings, without a new version.
@@ -53,6 +79,7 @@ keys = Table(
     Column("secrets", Secrets, nullable=False),
     *record(),
     Column("last_used_ms", BigInteger, nullable=False, server_default="0"),
+    Column("signing_secrets", SigningSecrets, nullable=False, server_default="[]"),
 )
 
 namespaces = Table(

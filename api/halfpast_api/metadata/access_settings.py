@@ -1,10 +1,12 @@
 """What is stored of API keys and of namespaces, and what is allowed.
 
 A key has up to two live secrets, so that it can be rotated without a gap. Of each only
-a digest is stored: see `halfpast_api.access.secret_digest`.
+a digest is stored: see `halfpast_api.access.secret_digest`. It may have signing secrets
+as well, up to two. Those are stored as they are: who verifies an HMAC must have the
+secret itself, as the one who signs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from halfpast_api.metadata.errors import InvalidSettings
 
@@ -21,6 +23,16 @@ class KeySecret:
     digest: str
     salt: str
     hint: str
+    created_at_ms: int
+    expires_at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningSecret:
+    """A secret with which the key's owner signs requests, itself and no digest.
+    `expires_at_ms` of 0: as long as its key."""
+
+    text: str = field(repr=False)
     created_at_ms: int
     expires_at_ms: int = 0
 
@@ -43,6 +55,7 @@ class KeySettings:
     expires_at_ms: int = 0
     revoked_at_ms: int = 0
     secrets: tuple[KeySecret, ...] = ()
+    signing_secrets: tuple[SigningSecret, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +78,8 @@ def check_access(settings: KeySettings | NamespaceSettings) -> None:
         return
     if len(settings.secrets) > SECRETS_MAX:
         raise InvalidSettings("secrets", f"must be at most {SECRETS_MAX}")
+    if len(settings.signing_secrets) > SECRETS_MAX:
+        raise InvalidSettings("signing_secrets", f"must be at most {SECRETS_MAX}")
     if len(settings.scopes) > KEY_SCOPES_MAX:
         raise InvalidSettings("scopes", f"must be at most {KEY_SCOPES_MAX}")
     if settings.role and settings.scopes:

@@ -99,7 +99,7 @@ class MetadataCache:
         self._groups: dict[str, GroupSettings] = {}
         self._producer_groups: dict[str, ProducerGroupSettings] = {}
         self._endpoints: dict[str, EndpointSettings] = {}
-        self._limits: dict[str, dict[str, int]] = {}
+        self._limits: dict[str, dict[str, float]] = {}
         self._keys: dict[str, KeySettings] = {}
         self._namespaces: dict[str, NamespaceSettings] = {}
         self._version: int | None = None  # None: read everything
@@ -152,10 +152,9 @@ class MetadataCache:
         """All endpoints, by name."""
         return self._endpoints
 
-    def limit(self, scope: str, name: str) -> int | None:
-        """The quota, None if there is none."""
-        of_scope = self._limits.get(scope)
-        return None if of_scope is None else of_scope.get(name)
+    def limits(self) -> Mapping[str, Mapping[str, float]]:
+        """All limits, by scope and name. A scope may have lost its last one."""
+        return self._limits
 
     def key_settings(self, key_id: str) -> KeySettings | None:
         """The API key, also if it is revoked; None if there is none."""

@@ -83,8 +83,8 @@ class Changes:
     endpoints: Mapping[str, EndpointSettings | None] = field(
         default_factory=dict[str, EndpointSettings | None]
     )
-    limits: Mapping[tuple[str, str], int | None] = field(
-        default_factory=dict[tuple[str, str], int | None]
+    limits: Mapping[tuple[str, str], float | None] = field(
+        default_factory=dict[tuple[str, str], float | None]
     )
     keys: Mapping[str, KeySettings | None] = field(
         default_factory=dict[str, KeySettings | None]

@@ -72,7 +72,7 @@ KEY = Kind(
     table=access_schema.keys,
     key=("id",),
     settings=KeySettings,
-    at_delete={"secrets": ()},
+    at_delete={"secrets": (), "signing_secrets": ()},
 )
 NAMESPACE = Kind(
     label="namespace",

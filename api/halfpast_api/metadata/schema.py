@@ -102,6 +102,7 @@ groups = Table(
     Column("backoff_max_ms", BigInteger, nullable=False),
     Column("invisible_ms", BigInteger, nullable=False),
     *record(),
+    Column("ordered", Boolean, nullable=False, server_default=false()),
 )
 
 producer_groups = Table(
@@ -147,6 +148,6 @@ limits = Table(
     metadata,
     Column("scope", name_type(255), primary_key=True),
     Column("name", name_type(127), primary_key=True),
-    Column("value", BigInteger, nullable=False),
+    Column("value", Double, nullable=False),
     *record(),
 )

@@ -78,12 +78,14 @@ class GroupSettings:
     A failed message waits `backoff_initial_ms`, then twice as long each time up
     to `backoff_max_ms`; after `max_attempts` it is a dead letter.
     `invisible_ms`: how long a popped message stays hidden unless a pop says.
+    `ordered`: messages of one key and queue are given one at a time, in order.
     """
 
     max_attempts: int = 16
     backoff_initial_ms: int = 1000
     backoff_max_ms: int = 300_000
     invisible_ms: int = 60_000
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +110,9 @@ class ProducerGroupSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """One quota. Its name tells the unit, as in `publish_per_s`."""
+    """One quota. Its name tells the unit, as in `requests_per_s`."""
 
-    value: int
+    value: float
 
 
 AnySettings = (

@@ -7,9 +7,10 @@ One JSON object, replaced as a whole (written beside, synced, renamed):
      "groups": {…}, "producer_groups": {"shop": {"check_url": "https://…", …}},
      "endpoints": {"crm": {"url": "https://…", …}},
      "keys": {"k3x9q2mv": {…}}, "namespaces": {"acme": {…}},
-     "limits": {"topic:orders": {"publish_per_s": 100}}}
+     "limits": {"key:k3x9q2mv": {"requests_per_s": 100.0}}}
 
-It holds the secrets of producer groups and endpoints, so only its owner may read it.
+It holds the secrets of producer groups and endpoints, and signing secrets, so only its
+owner may read it.
 `source` is the database that it came from: with another database configured the file is
 not used. Fields that are missing have their defaults and unknown ones are skipped, so
 that releases can read each other's.
@@ -47,7 +48,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     endpoints: dict[str, EndpointSettings] = {}
     keys: dict[str, KeySettings] = {}
     namespaces: dict[str, NamespaceSettings] = {}
-    limits: dict[str, dict[str, int]]
+    limits: dict[str, dict[str, float]]
 
 
 def load(path: Path, source: str) -> Snapshot | None:

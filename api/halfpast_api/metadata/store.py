@@ -35,14 +35,12 @@ from halfpast_api.metadata.migrate import migrate
 from halfpast_api.metadata.rows import (
     ENDPOINT,
     GROUP,
-    LIMIT,
     PRODUCER_GROUP,
     TOPIC,
     Kind,
 )
 from halfpast_api.metadata.settings import (
     GroupSettings,
-    Limit,
     ProducerGroupSettings,
     TopicSettings,
     check,
@@ -62,7 +60,7 @@ class StoreConfig:
 
 
 class MetadataStore:
-    """Settings of topics and groups, and limits, on SQLite or PostgreSQL.
+    """Settings of topics and groups on SQLite or PostgreSQL.
 
     Every method may raise MetadataUnavailable; a write that ends so may still
     have happened. A put or delete takes the version that it expects to find: None
@@ -250,30 +248,6 @@ class MetadataStore:
         if version is None:
             return False
         self._tell(Changes(version=version, endpoints={name: None}))
-        return True
-
-    async def limit(self, scope: str, name: str) -> Entry[Limit] | None:
-        return await self._entry(LIMIT, (scope, name))
-
-    async def limits(self, page: Page | None = None) -> Listing[Limit]:
-        return await self._page(LIMIT, page)
-
-    async def put_limit(
-        self, scope: str, name: str, limit: Limit, *, expected: int | None = None
-    ) -> Written[Limit]:
-        written = await self._put(LIMIT, (scope, name), limit, expected)
-        new = {(scope, name): limit.value}
-        self._tell(Changes(version=written.entry.version, limits=new))
-        return written
-
-    async def delete_limit(
-        self, scope: str, name: str, *, expected: int | None = None
-    ) -> bool:
-        """Without the limit from now on. False if there was none."""
-        version = await self._delete(LIMIT, (scope, name), expected)
-        if version is None:
-            return False
-        self._tell(Changes(version=version, limits={(scope, name): None}))
         return True
 
     async def _entry(self, kind: Kind[S], key: Key) -> Entry[S] | None:

@@ -9,10 +9,12 @@ from halfpast_api.openapi.operation import Operation, Tag, Webhook
 from halfpast_api.openapi.operations import (
     access,
     bulk,
+    clock,
     consuming,
     dead_letters,
     endpoints,
     events,
+    limits,
     producer_groups,
     publishing,
     schedules,
@@ -36,6 +38,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *dead_letters.OPERATIONS,
     *topics.OPERATIONS,
     *access.OPERATIONS,
+    *limits.OPERATIONS,
+    *clock.OPERATIONS,
     *server.OPERATIONS,
 )
 WEBHOOKS: Final[tuple[Webhook, ...]] = (CHECK_BACK, DELIVERY)
@@ -53,6 +57,8 @@ TAGS: Final[tuple[Tag, ...]] = (
     topics.GROUP_TAG,
     access.TAG,
     access.NAMESPACE_TAG,
+    limits.TAG,
+    clock.TAG,
     server.TAG,
 )
 

@@ -16,6 +16,9 @@ EVERYWHERE: Final[Codes] = (
     "malformed_path",
     "request_timeout",
     "too_many_connections",
+    "rate_limited",
+    "bytes_limited",
+    "overloaded",
     "internal",
 )
 BODY: Final[Codes] = (
@@ -30,13 +33,11 @@ BODY: Final[Codes] = (
     "missing_field",
     "duplicate_key",
     "too_deep",
-    "overloaded",
 )
 SERVICES: Final[Codes] = (
     "unavailable",
     "connection_lost",
     "not_ready",
-    "overloaded",
     "store_failed",
     "fence_lost",
     "corrupt_log",

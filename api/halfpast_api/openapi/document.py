@@ -60,9 +60,11 @@ def build(
     webhooks: Sequence[Webhook],
     tags: Sequence[Tag],
     verbs: Mapping[tuple[str, str], str],
+    *,
+    asks: bool = False,
 ) -> dict[str, Any]:
     """The document; `verbs` are what a caller must be allowed, by method and
-    template. Raises UnknownWord."""
+    template; `asks`: nobody gets in without a key. Raises UnknownWord."""
     schemas = Schemas(_structs(operations, webhooks))
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -85,7 +87,7 @@ def build(
         "paths": paths,
         "webhooks": {it.name: {"post": _webhook(it, schemas)} for it in webhooks},
         "components": {"schemas": schemas.found, "securitySchemes": {"key": _KEY}},
-        "security": [{"key": []}, {}],
+        "security": [{"key": []}] if asks else [{"key": []}, {}],
     }
 
 

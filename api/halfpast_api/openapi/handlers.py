@@ -20,16 +20,20 @@ _TYPE: Final = "application/json"
 _KEPT: Final = "no-cache"  # kept, and asked about each time
 
 
-def description(verbs: Mapping[tuple[str, str], str]) -> dict[str, Any]:
-    """The OpenAPI document; `verbs` tells what a caller must be allowed."""
-    return build(OPERATIONS, WEBHOOKS, TAGS, verbs)
+def description(
+    verbs: Mapping[tuple[str, str], str], *, asks: bool = False
+) -> dict[str, Any]:
+    """The OpenAPI document; `verbs` tells what a caller must be allowed, and `asks`
+    whether nobody gets in without a key."""
+    return build(OPERATIONS, WEBHOOKS, TAGS, verbs, asks=asks)
 
 
 class DescriptionHandlers:
     """Document and page, built when they are first asked for, then kept."""
 
-    def __init__(self, assets: Assets) -> None:
+    def __init__(self, assets: Assets, *, asks: bool = False) -> None:
         self._assets = assets
+        self._asks = asks
         self._verbs: dict[tuple[str, str], str] = {}
         self._document = b""
         self._page = b""
@@ -41,14 +45,16 @@ class DescriptionHandlers:
     async def document(self, call: Call) -> Answer:
         """GET /openapi.json"""
         if not self._document:
-            self._document = msgspec.json.encode(description(self._verbs))
+            self._document = msgspec.json.encode(
+                description(self._verbs, asks=self._asks)
+            )
         headers = (("X-Content-Type-Options", "nosniff"),)
         return _kept(call, self._document, headers, _TYPE)
 
     async def page(self, call: Call) -> Answer:
         """GET /docs"""
         if not self._page:
-            found = description(self._verbs)
+            found = description(self._verbs, asks=self._asks)
             values = page_values(found, OPERATIONS, WEBHOOKS, TAGS)
             values["asset"] = self._assets.url
             self._page = pages().render("docs.html", values).encode()

@@ -63,6 +63,7 @@ class Courier:
         self._held: set[Held] = set()
         self._held_size = 0
         self._changed = asyncio.Event()
+        self._nudged = asyncio.Event()
         self._pullers: dict[str, asyncio.Task[None]] = {}
         self._dispatcher: asyncio.Task[None] | None = None
         self._upkeep: list[asyncio.Task[None]] = []
@@ -81,6 +82,17 @@ class Courier:
     def fixed(settings: EndpointSettings) -> tuple[object, ...]:
         """What takes a new courier if it changes."""
         return settings.ordering, settings.filter
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether calls are under way, or could be."""
+        calls = bool(self._deliveries) or self.deliverer.in_flight > 0
+        return calls or (bool(self._ready) and not self.deliverer.gate_ms())
+
+    def nudge(self) -> None:
+        """Time has passed, or the topics are others: look again at once."""
+        self._nudged.set()
+        self._changed.set()
 
     def change(self, settings: EndpointSettings) -> None:
         """Go on with other settings; what is under way ends as it began."""
@@ -140,7 +152,10 @@ class Courier:
         while True:
             with suppress(CoreError, OSError):
                 return await work()
-            await asyncio.sleep(RETRY_S)
+            self._nudged.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(RETRY_S):
+                    await self._nudged.wait()
 
     async def _learn(self, topic: str) -> None:
         """What is in flight already holds back what comes behind it."""

@@ -12,6 +12,7 @@ from halfpast_api.answer import Answer
 from halfpast_api.call import Call
 from halfpast_api.delay.dead_letters import DeadLetterHandlers
 from halfpast_api.event_id import id_text, parse_id
+from halfpast_api.idempotency import REPLAYED, dedup_of
 from halfpast_api.names import check_group, check_topic_to_read
 from halfpast_api.page_token import parse_name_token, parse_token, render_token
 from halfpast_api.problems import Refusal, refuse_field
@@ -43,6 +44,7 @@ from halfpast_api.push.operation import (
 from halfpast_api.reading import Reader
 from halfpast_api.times import NS_PER_MS, BadTime, parse_instant
 from halfpast_core_store.broker import Broker, ListTopics
+from halfpast_core_store.errors import IdempotencyConflict
 from halfpast_core_store.topics import DEAD_LETTER_PREFIX
 
 _LIMIT_MAX: Final = 1000
@@ -145,8 +147,12 @@ class DeadLetterPages:
 
     async def _begin(self, call: Call, action: Action) -> Answer:
         body = call.read(self._reader)
-        wish = self._wish(body)
         seed = self._ids.seed()
+        wish = self._wish(body)
+        dedup = dedup_of(call, f"dead-letters:{action.value}", seed)
+        if dedup is not None:
+            once, request = dedup.key.hex(), dedup.fingerprint.hex()
+            wish = msgspec.structs.replace(wish, once=once, request=request)
         operation = Operation(
             id=id_text(self._ids.new_id()),
             namespace=self._namespace,
@@ -156,9 +162,10 @@ class DeadLetterPages:
             wish=wish,
             created_at_ms=seed.accepted_ns // NS_PER_MS,
         )
-        if not await self._rows.write(
+        begun = await self._rows.write(
             lambda connection: operation_store.begin(connection, operation)
-        ):
+        )
+        if begun is None:
             raise Refusal(
                 "too_many_operations",
                 f"{operation_store.RUNNING_MAX} operations on dead letters run "
@@ -166,8 +173,12 @@ class DeadLetterPages:
                 "/v1/operations/{id}:cancel",
                 headers=[("Retry-After", "1")],
             )
-        location = ("Location", f"/v1/operations/{operation.id}")
-        return call.answer(202, view_operation(operation), [location])
+        if begun.wish.request != wish.request:
+            raise IdempotencyConflict
+        sent = [("Location", f"/v1/operations/{begun.id}")]
+        if begun.id != operation.id:
+            sent.append(REPLAYED)
+        return call.answer(202, view_operation(begun), sent)
 
     def _wish(self, body: DeadLettersBody) -> Wish:
         given = [name for name in _FILTERS if getattr(body, name) is not None]

@@ -8,15 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from halfpast_core_store.broker import (
-    Broker,
-    Delivered,
-    DescribeGroup,
-    GroupDescription,
-    Pull,
-)
+from halfpast_core_store.broker import Broker, Delivered, Pull
 from halfpast_core_store.dead_letter import DeadLetter, read_dead_letter
 from halfpast_core_store.errors import CorruptLog, OffsetOutOfRange, UnknownTopic
+from halfpast_core_store.group_standing import DescribeGroup, GroupDescription
 from halfpast_core_store.groups import contiguous
 from halfpast_core_store.record import Record, decode_record
 from halfpast_core_store.topics import dead_letter_topic

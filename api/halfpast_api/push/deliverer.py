@@ -1,5 +1,6 @@
 """Calls one endpoint, within its limits, and says what each call means."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -92,6 +93,10 @@ class Deliverer:
         """How long the endpoint is left alone; 0 if it is not."""
         return self._gate.back_ms(self._tools.now_ms())
 
+    def gate_ms(self) -> int:
+        """How long its gate stays shut, also for its rate; 0 if it is open."""
+        return self._gate.wait_ms(self._tools.now_ms())
+
     def wait_ms(self) -> int:
         """How long to wait before `enter` is tried again."""
         if self._is_full():
@@ -158,16 +163,25 @@ class Deliverer:
             record=held.record,
             properties=held.properties,
         )
-        found = await call_endpoint(
-            self._tools,
-            settings,
-            message,
-            webhook_id(message, self.name),
-            {ATTEMPT_HEADER: str(held.attempt)},
-        )
+        found = await self._call_traced(held.attempt, settings, message)
         self._tools.tally.called(found)
         self.tally.called(found, self._tools.wall_ms())
         return found
+
+    async def _call_traced(
+        self, attempt: int, settings: EndpointSettings, message: Message
+    ) -> CallResult:
+        async def call(more: Mapping[str, str]) -> CallResult:
+            headers = {ATTEMPT_HEADER: str(attempt), **more}
+            identity = webhook_id(message, self.name)
+            return await call_endpoint(
+                self._tools, settings, message, identity, headers
+            )
+
+        trace = self._tools.trace
+        if trace is None:
+            return await call({})
+        return await trace.around(message, self.name, attempt, call)
 
     def _judge(
         self, held: Held, started: Started, found: CallResult
@@ -259,7 +273,7 @@ async def call_endpoint(
     body, headers = render(message, settings.mode)
     try:
         headers = signed(
-            settings.secrets, identity, tools.wall_ms(), body, {**headers, **extra}
+            settings.secrets, identity, tools.stamp_ms(), body, {**headers, **extra}
         )
     except ValueError:
         error = "a secret of the endpoint cannot sign: rotate it"

@@ -1,6 +1,5 @@
 """Endpoints as the API shows them, and how they stand now."""
 
-import time
 from typing import Final
 
 import msgspec
@@ -145,7 +144,7 @@ def view_endpoint(
 def _view_now(now: EndpointNow) -> NowView:
     until = None
     if now.back_ms > RECENT_MS:
-        until = render_instant(time.time_ns() // 1_000_000 + now.back_ms)
+        until = render_instant(now.back_until_ms)
     return NowView(
         circuit=now.circuit,
         held_back_until=until,

@@ -1,7 +1,8 @@
 """What a consumer group has in flight on a topic, and under which keys."""
 
-from halfpast_core_store.broker import Broker, DescribeGroup, Pull
+from halfpast_core_store.broker import Broker, Pull
 from halfpast_core_store.errors import CorruptLog, OffsetOutOfRange, UnknownTopic
+from halfpast_core_store.group_standing import DescribeGroup
 from halfpast_core_store.in_flight import InFlight
 from halfpast_core_store.record import decode_record
 

@@ -46,6 +46,10 @@ class Wish(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     tag: str | None = None
     dead_after_ms: int = 0
     dead_before_ms: int = EVER_MS
+    once: str = ""
+    """What the caller's Idempotency-Key became, as hexadecimal digits."""
+    request: str = ""
+    """And what it stands for: the request, in the same way."""
 
     def matches(
         self, event_id: str, topic: str, key: bytes, tag: bytes, dead_ms: int

@@ -11,22 +11,48 @@ from halfpast_api.push.schema import operations
 
 RUNNING_MAX: Final = 16
 KEPT_MS: Final = 7 * 86_400_000
+ONCE_MS: Final = 86_400_000
 _wish: Final = msgspec.json.Decoder(Wish)
 
 
-def begin(connection: Connection, operation: Operation) -> bool:
-    """Keep a new one. False if too many of its namespace are running."""
+def begin(connection: Connection, operation: Operation) -> Operation | None:
+    """Keep a new one, and give it; or the one that was begun by the same idempotency
+    key within a day. None if too many of its namespace are running."""
+    first = _first(connection, operation)
+    if first is not None:
+        return first
     c = operations.c
     running = select(func.count()).where(
         c.namespace == operation.namespace, c.state == State.RUNNING.value
     )
     if connection.execute(running).scalar_one() >= RUNNING_MAX:
-        return False
+        return None
     old_ms = operation.created_at_ms - KEPT_MS
     is_old = (c.state != State.RUNNING.value) & (c.finished_at_ms < old_ms)
     connection.execute(delete(operations).where(is_old))
     connection.execute(operations.insert().values(_values(operation)))
-    return True
+    return operation
+
+
+def _first(connection: Connection, operation: Operation) -> Operation | None:
+    once = operation.wish.once
+    if not once:
+        return None
+    if connection.dialect.name == "postgresql":  # SQLite has one writer at a time
+        lock = func.pg_advisory_xact_lock(int(once[:15], 16))
+        connection.execute(select(lock))
+    c = operations.c
+    found = (
+        select(operations)
+        .where(
+            c.namespace == operation.namespace,
+            c.created_at_ms > operation.created_at_ms - ONCE_MS,
+            c.wish.contains(f'"once":"{once}"'),
+        )
+        .limit(1)
+    )
+    row = connection.execute(found).mappings().one_or_none()
+    return None if row is None else _operation(row)
 
 
 def get(connection: Connection, operation_id: str) -> Operation | None:

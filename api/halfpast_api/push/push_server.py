@@ -16,7 +16,8 @@ class AskEndpoint(msgspec.Struct, array_like=True):
 
 class EndpointNow(msgspec.Struct, array_like=True):
     """Counted since the push process knows the endpoint; `is_known` is False for one
-    that it has not (yet) heard of, or that is paused."""
+    that it has not (yet) heard of, or that is paused. `back_until_ms`: when `back_ms`
+    will be over, by the clock of that process."""
 
     is_known: bool = False
     circuit: str = "closed"
@@ -28,6 +29,7 @@ class EndpointNow(msgspec.Struct, array_like=True):
     last_delivered_ms: int = 0
     last_failed_ms: int = 0
     last_error: str = ""
+    back_until_ms: int = 0
 
 
 class TestEndpoint(msgspec.Struct, array_like=True):

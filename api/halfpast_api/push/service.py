@@ -9,8 +9,7 @@ process at a time works; another one takes over when it is started.
 
 import asyncio
 import random
-import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from halfpast_api.metadata.clock import system_now_ms
 from halfpast_api.metadata.endpoint_settings import (
     DISABLED,
     ENABLED,
@@ -25,6 +25,7 @@ from halfpast_api.metadata.endpoint_settings import (
 )
 from halfpast_api.metadata.errors import MetadataError
 from halfpast_api.metadata.store import MetadataStore
+from halfpast_api.push.attempt_trace import AttemptTrace
 from halfpast_api.push.budget import Budget
 from halfpast_api.push.caller import Caller
 from halfpast_api.push.config import PushConfig
@@ -45,6 +46,9 @@ from halfpast_chronos.delay_server import DelayServer
 from halfpast_core_store.broker import Acquire, Broker, BrokerStatus, Empty, Hold
 from halfpast_core_store.errors import CoreError, FenceLost
 from halfpast_core_store.folder import FolderLock
+from halfpast_core_store.ports import Clock
+from halfpast_core_store.real_clock import RealClock
+from halfpast_core_store.virtual_clock import virtual
 
 ROLE: Final = "push"
 LOOK_S: Final = 0.25
@@ -58,6 +62,7 @@ GRACE_S: Final = 5.0
 DISABLE_AGAIN_S: Final = 5.0
 SHOWN_MAX: Final = 100
 
+Now = Callable[[], int]
 log = structlog.get_logger("halfpast.push")
 
 
@@ -81,6 +86,8 @@ class PushService:
         caller: Caller,
         config: PushConfig,
         lock: FolderLock,
+        clock: Clock,
+        trace: AttemptTrace | None,
     ) -> None:
         self._broker = broker
         self._metadata = metadata
@@ -88,7 +95,10 @@ class PushService:
         self._lock = lock
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
-        self._recorder = Recorder(metadata, config.attempts_kept, _wall_ms)
+        # The numbers of attempts stay different while a virtual clock stands still.
+        self._recorder = Recorder(metadata, config.attempts_kept, system_now_ms)
+        self._now_ms: Now = lambda: clock.monotonic_ns() // 1_000_000
+        self._wall_ms: Now = lambda: clock.now_ns() // 1_000_000
         self._tools = CourierTools(
             broker=broker,
             caller=caller,
@@ -96,14 +106,18 @@ class PushService:
             tally=Tally(),
             budget=Budget(config),
             config=config,
-            now_ms=_now_ms,
-            wall_ms=_wall_ms,
+            now_ms=self._now_ms,
+            wall_ms=self._wall_ms,
+            stamp_ms=system_now_ms,
             random=random.random,
             disable=self._disable,
             fail=self._fail,
+            trace=trace,
         )
         self._couriers = Couriers(self._tools)
-        self._operations = OperationRunner(broker, delay, metadata, _wall_ms)
+        self._operations = OperationRunner(broker, delay, metadata, self._wall_ms)
+        moved = virtual(clock)
+        self._alarm = moved.alarm(self._nudge, self._loop.call_soon) if moved else None
         self._token = 0
         self._closed = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -119,10 +133,15 @@ class PushService:
         cache: EndpointCache,
         caller: Caller,
         config: PushConfig,
+        clock: Clock | None = None,
+        trace: AttemptTrace | None = None,
     ) -> "PushService":
         """Take the role and begin. Raises FolderInUse and what the broker raises."""
         lock = FolderLock(folder, ROLE)
-        service = cls(broker, delay, metadata, cache, caller, config, lock)
+        clock = clock or RealClock()
+        service = cls(
+            broker, delay, metadata, cache, caller, config, lock, clock, trace
+        )
         try:
             await service._take_role()
         except BaseException:
@@ -142,6 +161,26 @@ class PushService:
     async def flush_attempts(self) -> None:
         """Until all attempts that were made are kept."""
         await self._recorder.flush()
+
+    async def settle(self) -> bool:
+        """Deliver what can be delivered by now. True if there may be more to do. For a
+        clock that is moved by hand, which then stops where a gate opens."""
+        await self._couriers.heed(self._cache.endpoints())
+        with suppress(CoreError, OSError):
+            await self._couriers.look_for_topics()
+        self._nudge()
+        couriers = self._couriers.all()
+        shut_ms = [ms for it in couriers if (ms := it.deliverer.gate_ms())]
+        if self._alarm:
+            self._alarm.set(self._wall_ms() + min(shut_ms) if shut_ms else None)
+        if any(it.is_busy for it in couriers):
+            return True
+        await self._recorder.flush()
+        return False
+
+    def _nudge(self) -> None:
+        for courier in self._couriers.all():
+            courier.nudge()
 
     async def close(self) -> None:
         """Take no more messages, let calls end, give back what was not tried. It does
@@ -238,7 +277,9 @@ class PushService:
 
     async def endpoint_now(self, request: AskEndpoint) -> EndpointNow:
         courier = self._couriers.get(request.name)
-        return _now_of(courier) if courier is not None else EndpointNow()
+        if courier is None:
+            return EndpointNow()
+        return _now_of(courier, self._wall_ms())
 
     async def test_endpoint(self, request: TestEndpoint) -> TestedEndpoint:
         return await try_endpoint(self._tools, request)
@@ -265,13 +306,14 @@ class PushService:
         return BrokerStatus(counters, gauges)
 
 
-def _now_of(courier: Courier) -> EndpointNow:
+def _now_of(courier: Courier, wall_ms: int) -> EndpointNow:
     deliverer = courier.deliverer
-    tally = deliverer.tally
+    tally, back_ms = deliverer.tally, deliverer.back_ms()
     return EndpointNow(
         is_known=True,
         circuit=deliverer.circuit.name.lower(),
-        back_ms=deliverer.back_ms(),
+        back_ms=back_ms,
+        back_until_ms=wall_ms + back_ms,
         in_flight=courier.in_flight,
         waiting=courier.waiting,
         delivered=tally.delivered,
@@ -280,11 +322,3 @@ def _now_of(courier: Courier) -> EndpointNow:
         last_failed_ms=tally.last_failed_ms,
         last_error=tally.last_error,
     )
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

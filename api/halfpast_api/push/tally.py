@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from halfpast_api.push.call_result import CallResult, Result
+from halfpast_core_store.histogram import Histogram
 
 BUCKETS_S: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
@@ -20,16 +21,12 @@ class Tally:
         self.dead = 0
         self.filtered = 0
         self.disabled = 0
-        self._buckets = [0] * (len(BUCKETS_S) + 1)
-        self._seconds = 0.0
+        self._seconds = Histogram(BUCKETS_S)
 
     def called(self, found: CallResult) -> None:
         """Count an attempt."""
         self.results[found.result.value] += 1
-        seconds = found.duration_ms / 1000
-        self._seconds += seconds
-        place = sum(seconds > bound for bound in BUCKETS_S)
-        self._buckets[place] += 1
+        self._seconds.add(found.duration_ms / 1000)
 
     def counters(self) -> Mapping[str, float]:
         """By the names of the metrics."""
@@ -37,12 +34,7 @@ class Tally:
             f'push_attempts_total{{result="{result}"}}': count
             for result, count in self.results.items()
         }
-        total = 0
-        for bound, count in zip((*BUCKETS_S, "+Inf"), self._buckets, strict=True):
-            total += count
-            counters[f'push_attempt_seconds_bucket{{le="{bound}"}}'] = total
-        counters["push_attempt_seconds_sum"] = self._seconds
-        counters["push_attempt_seconds_count"] = total
+        counters |= self._seconds.metrics("push_attempt_seconds")
         counters["push_dead_total"] = self.dead
         counters["push_filtered_total"] = self.filtered
         counters["push_disabled_total"] = self.disabled

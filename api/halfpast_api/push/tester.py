@@ -26,7 +26,7 @@ async def try_endpoint(tools: CourierTools, request: TestEndpoint) -> TestedEndp
     message = sample_message(namespace, request.topic, request.data, now_ms)
     body, plain = render(message, settings.mode)
     identity = webhook_id(message, request.name)
-    headers = signed(settings.secrets, identity, now_ms, body, plain)
+    headers = signed(settings.secrets, identity, tools.stamp_ms(), body, plain)
     found = await _ask_first(tools, settings)
     if found is None:
         url, timeout_ms = settings.url, settings.timeout_ms

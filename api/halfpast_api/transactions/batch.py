@@ -115,6 +115,7 @@ class BeginBatchHandlers:
         }
         refused = call.refused_topics(names)
         topics, wrong = await self._directory.all_to_write(names - refused.keys())
+        topics = {name: call.bounded(topic) for name, topic in topics.items()}
         wrong = {**wrong, **refused}
         encoded = self._encode(batch, topics, wrong, seed, call.form)
         extra: list[tuple[str, str]] = []

@@ -150,6 +150,7 @@ class BeginHandlers:
         names = {it.topic for it in messages}
         refused = call.refused_topics(names)
         topics, wrong = await self._directory.all_to_write(names - refused.keys())
+        topics = {name: call.bounded(topic) for name, topic in topics.items()}
         return topics, {**wrong, **refused}
 
 

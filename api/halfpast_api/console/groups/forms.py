@@ -20,7 +20,7 @@ _SPANS = {
 
 async def change_group(visit: Visit, form: Form) -> Redirect:
     """POST /console/groups/{group}"""
-    body: dict[str, object] = {}
+    body: dict[str, object] = {"ordered": form.ticked("ordered")}
     if (attempts := form.number("max_attempts")) is not None:
         body["max_attempts"] = attempts
     for name, field in _SPANS.items():

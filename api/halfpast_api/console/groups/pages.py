@@ -57,5 +57,6 @@ def _field_values(group: Group) -> dict[str, object]:
         "backoff_initial": span_text(group.backoff_initial_ms),
         "backoff_max": span_text(group.backoff_max_ms),
         "invisible": span_text(group.invisible_ms),
+        "ordered": group.ordered,
         "version": group.version,
     }

@@ -11,6 +11,7 @@ class Group(msgspec.Struct):
     backoff_initial_ms: int
     backoff_max_ms: int
     invisible_ms: int
+    ordered: bool = False
     version: int = 0
     created_at: str | None = None
     updated_at: str | None = None
@@ -38,4 +39,5 @@ class Lag(msgspec.Struct):
     topic: str
     lag: int
     in_flight: int
+    held_back: int = 0
     queues: list[QueueLag] = []

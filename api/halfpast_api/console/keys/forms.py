@@ -40,10 +40,19 @@ async def change_key(visit: Visit, form: Form) -> Redirect:
 
 async def rotate_key(visit: Visit, form: Form) -> View:
     """POST /console/keys/{id}:rotate"""
-    keep = form.text("keep_old")
-    body = {"keep_old_ms": span_ms_of(keep) if keep else _DAY_MS}
-    answer = await visit.send("POST", "keys", visit.parameter, verb="rotate", body=body)
-    return key_view(visit, msgspec.json.decode(answer.content, type=Key))
+    return await _rotate(visit, form, "rotate")
+
+
+async def rotate_signing(visit: Visit, form: Form) -> View:
+    """POST /console/keys/{id}:rotate-signing"""
+    return await _rotate(visit, form, "rotate-signing")
+
+
+async def drop_signing(visit: Visit, form: Form) -> Redirect:
+    """POST /console/keys/{id}:drop-signing"""
+    key_id = visit.parameter
+    await visit.send("POST", "keys", key_id, verb="drop-signing")
+    return Redirect(path_of("keys", key_id), Said("Nobody signs with it any more."))
 
 
 async def revoke_key(visit: Visit, form: Form) -> Redirect:
@@ -51,6 +60,13 @@ async def revoke_key(visit: Visit, form: Form) -> Redirect:
     key_id = visit.parameter
     await visit.send("POST", "keys", key_id, verb="revoke")
     return Redirect(path_of("keys", key_id), Said("Revoked, for good.", "warn"))
+
+
+async def _rotate(visit: Visit, form: Form, verb: str) -> View:
+    keep = form.text("keep_old")
+    body = {"keep_old_ms": span_ms_of(keep) if keep else _DAY_MS}
+    answer = await visit.send("POST", "keys", visit.parameter, verb=verb, body=body)
+    return key_view(visit, msgspec.json.decode(answer.content, type=Key))
 
 
 def _rights(form: Form) -> dict[str, object]:

@@ -14,7 +14,7 @@ class Secret(msgspec.Struct):
 
 
 class Key(msgspec.Struct, kw_only=True):
-    """`secret`: the new one, in the one answer that shows it."""
+    """`secret`, `signing_secret`: new ones, in the one answer that shows them."""
 
     id: str
     description: str = ""
@@ -25,6 +25,7 @@ class Key(msgspec.Struct, kw_only=True):
     view_payload: bool = False
     state: str = "live"
     secrets: list[Secret] = []
+    signing_secrets: list[Secret] = []
     created_at: str = ""
     created_by: str = ""
     expires_at: str | None = None
@@ -32,6 +33,7 @@ class Key(msgspec.Struct, kw_only=True):
     last_used_at: str | None = None
     version: int = 0
     secret: str = ""
+    signing_secret: str = ""
 
     @property
     def rights(self) -> str:

@@ -15,6 +15,7 @@ import structlog
 
 from halfpast_api.console.overview.sample import Sample, sample_of
 from halfpast_api.health import HealthHandlers
+from halfpast_api.metadata.clock import system_now_ms
 from halfpast_chronos.delay_server import DelayServer
 from halfpast_chronos.due_calls import AskDue
 
@@ -33,11 +34,13 @@ class Pulse:
         delay: DelayServer,
         is_stale: Callable[[], bool],
         every_s: float = EVERY_S,
+        now_ms: Callable[[], int] = system_now_ms,
     ) -> None:
         self._health = health
         self._delay = delay
         self._is_stale = is_stale
         self._every_s = every_s
+        self._now_ms = now_ms
         self._task: asyncio.Task[None] | None = None
         self.samples: Final[deque[Sample]] = deque(maxlen=int(KEPT_S / every_s) + 1)
 
@@ -67,7 +70,7 @@ class Pulse:
         return sample
 
     async def _late(self) -> int | None:
-        now_ms = time.time_ns() // 1_000_000 // _STEP_MS * _STEP_MS
+        now_ms = self._now_ms() // _STEP_MS * _STEP_MS
         try:
             async with asyncio.timeout(_ASK_S):
                 ask = AskDue(0, now_ms, now_ms + _STEP_MS, _STEP_MS)

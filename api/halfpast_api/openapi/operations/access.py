@@ -6,6 +6,7 @@ from halfpast_api.access.key_bodies import (
     KeyListView,
     KeyView,
     NewKeyView,
+    NewSigningView,
     RotateBody,
 )
 from halfpast_api.access.namespace_handlers import (
@@ -49,6 +50,7 @@ _OF_NAMESPACE = parameters.query(
 )
 _NEW = Reply("The key, with its secret.", NewKeyView, ("ETag", "Location"))
 _ROTATED = Reply("The key, with its new secret.", NewKeyView, ("ETag",))
+_SIGNING = Reply("The key, with its new signing secret.", NewSigningView, ("ETag",))
 _KEY_REPLY = Reply("The key.", KeyView, ("ETag",))
 _GRANT = (
     *codes.BODY,
@@ -135,6 +137,39 @@ _KEY_OPERATIONS = (
             "invalid_settings",
         ),
         examples=(Example(text="An hour", body={"keep_old_ms": 3_600_000}),),
+    ),
+    Operation(
+        method="POST",
+        template=_KEY + ":rotate-signing",
+        name="rotateSigningSecret",
+        tag=TAG.name,
+        summary="Give a key a signing secret, its first or a new one",
+        text="Clients of RocketMQ sign with it (`secretKey`); the key's id is their "
+        "`accessKey`. It is shown this once. The server keeps the secret itself, since "
+        "an HMAC can be verified with nothing less; give it to keys that need it.",
+        parameters=(_ID,),
+        body=RotateBody,
+        body_optional=True,
+        replies={200: _SIGNING},
+        problems=(
+            *codes.KEY,
+            *codes.BODY,
+            *codes.VERSION,
+            "key_revoked",
+            "invalid_settings",
+        ),
+        examples=(Example(text="The old one ends now", body={"keep_old_ms": 0}),),
+    ),
+    Operation(
+        method="POST",
+        template=_KEY + ":drop-signing",
+        name="dropSigningSecrets",
+        tag=TAG.name,
+        summary="Take a key its signing secrets; all else goes on",
+        parameters=(_ID,),
+        replies={200: _KEY_REPLY},
+        problems=(*codes.KEY, *codes.BODY, *codes.VERSION),
+        examples=(Example(text="Nobody signs with it"),),
     ),
     Operation(
         method="POST",

@@ -10,6 +10,7 @@ from halfpast_api.consume import (
 from halfpast_api.message_view import MessagesView, PulledView
 from halfpast_api.openapi import codes, parameters, samples
 from halfpast_api.openapi.operation import Example, Operation, Reply, Tag
+from halfpast_api.wanted_messages import FILTER_TYPES
 
 TAG = Tag(
     "Consuming",
@@ -29,11 +30,19 @@ OPERATIONS = (
         tag=TAG.name,
         summary="Take messages for a consumer group",
         text="Each message is hidden from the group for `invisible_ms`, and comes with "
-        "a receipt. With `wait_ms` the answer waits for the first message.",
+        "a receipt. With `wait_ms` the answer waits for the first message. In an "
+        "ordered group a message comes only when all earlier ones of its key and queue "
+        "are done.",
         parameters=(parameters.GROUP,),
         body=PopBody,
         replies={200: Reply("Messages, perhaps none.", MessagesView)},
-        problems=(*codes.BODY, *codes.WRITES, *codes.TOPIC, *codes.GROUP),
+        problems=(
+            *codes.BODY,
+            *codes.WRITES,
+            *codes.TOPIC,
+            *codes.GROUP,
+            "invalid_filter",
+        ),
         examples=(
             Example(
                 text="Up to ten, waiting half a second",
@@ -42,6 +51,14 @@ OPERATIONS = (
             Example(
                 text="Only some tags",
                 body={"topic": "reminders", "filter": "paid || refunded"},
+            ),
+            Example(
+                text="By their properties",
+                body={
+                    "topic": "reminders",
+                    "filter": "region = 'eu' AND (amount > 100 OR TAGS = 'vip')",
+                    "filter_type": "sql92",
+                },
             ),
         ),
     ),
@@ -116,16 +133,36 @@ OPERATIONS = (
             ),
             parameters.count("max", "How many at most.", 32, 1, 1000),
             parameters.WAIT,
+            parameters.query(
+                "filter",
+                "Leaves out what it does not want: tags with `||` between them, or an "
+                "expression. A request line holds 8,190 bytes.",
+                {"type": "string", "maxLength": 2_000},
+            ),
+            parameters.choice(
+                "filter_type",
+                "What `filter` is: tags, or an SQL92 expression over the properties.",
+                [*FILTER_TYPES],
+                "tag",
+            ),
         ),
         replies={200: Reply("Messages, and where to go on.", PulledView)},
         problems=(
             *codes.SERVICES,
             *codes.QUERY,
             *codes.TOPIC,
+            "invalid_request",
+            "invalid_filter",
             "unknown_queue",
             "offset_out_of_range",
             "frame_too_large",
         ),
-        examples=(Example(text="From the oldest on"),),
+        examples=(
+            Example(text="From the oldest on"),
+            Example(
+                text="Only some",
+                parameters={"filter": "amount > 100", "filter_type": "sql92"},
+            ),
+        ),
     ),
 )

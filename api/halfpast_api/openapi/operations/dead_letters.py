@@ -14,7 +14,7 @@ TAG = Tag(
     "again, or discarded, one by one or many at once.",
 )
 _ALL = "/v1/dead-letters"
-_BEGUN = Reply("It has begun.", OperationView, ("Location",))
+_BEGUN = Reply("It has begun.", OperationView, ("Location", "Idempotency-Replayed"))
 _TEXT = (
     "At least one of `ids` and the members of the filter, or `all`. Of `source` "
     "`group` say which `group`, of `endpoint` which `endpoint`. With `dry_run` it only "
@@ -22,6 +22,7 @@ _TEXT = (
 )
 _BEGIN = (
     *codes.BODY,
+    *codes.IDEMPOTENT,
     *codes.METADATA,
     *codes.TOPIC,
     *codes.GROUP,
@@ -103,6 +104,7 @@ OPERATIONS = (
         tag=TAG.name,
         summary="Have dead letters tried again",
         text=_TEXT,
+        parameters=(parameters.IDEMPOTENCY_KEY,),
         body=DeadLettersBody,
         replies={202: _BEGUN},
         problems=_BEGIN,
@@ -121,6 +123,7 @@ OPERATIONS = (
         tag=TAG.name,
         summary="Give dead letters up for good",
         text=_TEXT,
+        parameters=(parameters.IDEMPOTENCY_KEY,),
         body=DeadLettersBody,
         replies={202: _BEGUN},
         problems=_BEGIN,

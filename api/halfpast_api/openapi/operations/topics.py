@@ -157,6 +157,10 @@ _GROUP_OPERATIONS = (
                 body={"max_attempts": 5, "invisible_ms": 60_000},
                 status=201,
             ),
+            Example(
+                text="The messages of a key one at a time, in order",
+                body={"max_attempts": 5, "ordered": True},
+            ),
         ),
     ),
     Operation(

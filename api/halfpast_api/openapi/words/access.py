@@ -8,6 +8,7 @@ from halfpast_api.openapi.words.word import DURATION, Word, Words, instant, numb
 
 _KEY_ID: Final = Word("The key's id.", samples.KEY_ID)
 _SECRETS: Final = Word("Its live secrets, by how they begin.")
+_STATE: Final = Word("`live`, `expired` or `revoked`.", "live")
 
 ACCESS: Final[Words] = {
     "role": Word("`read-only`, `operator`, `admin`, or empty.", ""),
@@ -28,8 +29,14 @@ ACCESS: Final[Words] = {
     "KeyView.secrets": _SECRETS,
     "NewKeyView.secrets": _SECRETS,
     "NewKeyView.secret": Word("The key itself, shown this once.", "hp_k3x9q2mv_…"),
-    "KeyView.state": Word("`live`, `expired` or `revoked`.", "live"),
-    "NewKeyView.state": Word("`live`, `expired` or `revoked`.", "live"),
+    "KeyView.state": _STATE,
+    "NewKeyView.state": _STATE,
+    "NewSigningView.id": _KEY_ID,
+    "NewSigningView.secrets": _SECRETS,
+    "NewSigningView.state": _STATE,
+    "signing": Word("Whether it gets a signing secret as well.", False),
+    "signing_secrets": Word("Its live signing secrets, by how they begin.", []),
+    "signing_secret": Word("The signing secret, shown this once.", "hps_k3x9q2mv_…"),
     "created_by": Word("Who made it.", "key:k3x9q2mv"),
     "revoked_at": instant("When it was revoked."),
     "last_used_at": instant("When it was used last, to within some minutes."),

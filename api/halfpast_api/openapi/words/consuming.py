@@ -34,7 +34,14 @@ CONSUMING: Final[Words] = {
         INVISIBLE_MS_MIN,
         INVISIBLE_MS_MAX,
     ),
-    "PopBody.filter": Word("Tags with `||` between them; `*` is all.", "paid"),
+    "PopBody.filter": Word(
+        "Tags with `||` between them, or an expression; `*` is all.", "paid"
+    ),
+    "filter_type": Word(
+        "What `filter` is: tags (`tag`), or an SQL92 expression over the properties "
+        "and the tag as `TAGS` (`sql92`).",
+        "tag",
+    ),
     "PopBody.topic": Word(
         "The topic; `%DLQ%` and a group for its dead letters.",
         "reminders",
@@ -58,6 +65,9 @@ CONSUMING: Final[Words] = {
     "max_offset": Word("The next one to be written.", 1),
     "NackBody.delay_ms": Word(
         "When to offer them again; the back-off if left out.", 5000
+    ),
+    "NackBody.reason": Word(
+        "Why they failed; a dead letter shows it.", "the printer is on fire"
     ),
 }
 
@@ -101,6 +111,12 @@ SETTINGS: Final[Words] = {
     "backoff_max_ms": number("No longer than this.", 300_000, 0, BACKOFF_MS_MAX),
     "lag": Word("Messages that are not settled.", 3),
     "in_flight": Word("How many of these are taken and not settled yet.", 1),
+    "held_back": Word(
+        "How many of those in flight wait for an earlier one of their key.", 0
+    ),
+    "ordered": Word(
+        "Messages of one key and queue are given one at a time, in order.", False
+    ),
     "offsets": Word(
         "Where it is to go on, by queue.",
         {"0": 0},

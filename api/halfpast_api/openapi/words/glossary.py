@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from halfpast_api.openapi.words.access import ACCESS
+from halfpast_api.openapi.words.clock import CLOCK
 from halfpast_api.openapi.words.consuming import CONSUMING, SETTINGS
 from halfpast_api.openapi.words.events import EVENTS, RESULTS
+from halfpast_api.openapi.words.limiting import LIMITS
 from halfpast_api.openapi.words.pushing import PUSHING
 from halfpast_api.openapi.words.schedules import SCHEDULES
 from halfpast_api.openapi.words.transactions import TRANSACTIONS
@@ -27,6 +29,8 @@ WORDS: Final[Mapping[str, Word]] = (
     | TRANSACTIONS
     | PUSHING
     | ACCESS
+    | LIMITS
+    | CLOCK
 )
 
 

@@ -1,0 +1,1 @@
+"""Load: what is let in while more comes than can be done."""

@@ -1,0 +1,1 @@
+"""RocketMQ 5 clients: the same store, topics and groups, over their gRPC protocol."""

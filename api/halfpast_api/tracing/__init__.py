@@ -1,0 +1,1 @@
+"""Traces by OpenTelemetry: optional; off, and free, unless asked for."""
