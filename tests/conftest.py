@@ -1,5 +1,6 @@
 """What every test shares: Hypothesis settings, marks by folder, the repository."""
 
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -18,8 +19,10 @@ settings.load_profile("halfpast")
 
 def pytest_configure() -> None:
     """A shell that runs something in the background lets it ignore Ctrl-C, and so would
-    every program that a test starts, and interrupts."""
+    every program that a test starts, and interrupts. And servers that are started at
+    the same time would all want the one port for RocketMQ's clients."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("HALFPAST_API_GRPC_ADDRESS", "off")
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

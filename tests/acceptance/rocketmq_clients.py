@@ -383,7 +383,13 @@ def _java() -> tuple[list[str], dict[str, str]]:
                 run(["javac", "-cp", libraries, "-d", made, program])
     except ClientUnavailable as error:
         pytest.skip(str(error))
-    small = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m")
+    # What its locale says is not what a pipe of ours carries.
+    small = (
+        "-Dfile.encoding=UTF-8",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xmx512m",
+    )
     return ["java", *small, "-cp", f"{made}:{libraries}", "Client"], {}
 
 
