@@ -29,7 +29,7 @@ dev: venv
 WORKERS ?= 3
 
 test: venv
-	@.venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup
+	@.venv/bin/python -m pytest -n $(WORKERS)
 
 audit-zip: venv
 	@.venv/bin/python scripts/audit-zip

@@ -4,12 +4,16 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).resolve().parent.parent
 ID_SIZE_MAX = 24
+FOLDERS = ("acceptance", "integration", "simulation", "unit")
+SPARK = "test_spark_"
 FOLDERS_SKIPPED = {"build", "dist", "node_modules", "__pycache__"}
 
 # The machines that run these tests are shared: a slow example is no failure.
@@ -35,18 +39,37 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with its folder, so that `-m "not acceptance"` works; and with
-    what one worker does alone when several share the work: a file, or all of Spark,
-    whose session is dear to start.
-    """
+    """Mark each test with its folder, so that `-m "not acceptance"` works. Those that
+    take long come first, so that at the end no worker is left with one of them."""
     for item in items:
-        is_spark = item.path.name.startswith("test_spark_")
-        item.add_marker(
-            pytest.mark.xdist_group("spark" if is_spark else item.path.stem)
-        )
         folder = item.path.relative_to(ROOT / "tests").parts[0]
-        if folder in {"unit", "simulation", "integration", "acceptance"}:
+        if folder in FOLDERS:
             item.add_marker(folder)
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    """Sorting keeps the order of a file, and of those in a folder."""
+    if item.path.name.startswith(SPARK):
+        return 0
+    folder = item.path.relative_to(ROOT / "tests").parts[0]
+    return 1 + FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS) + 1
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    """One worker does all of a file, in its order, since its tests may share a server;
+    and all that is about Spark, whose session is dear to start."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = Path(nodeid.partition("::")[0])
+        return SPARK if path.name.startswith(SPARK) else str(path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """What `-n` uses."""
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

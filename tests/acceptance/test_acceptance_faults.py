@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from urllib.request import urlopen
 
 import msgspec
 import pytest
@@ -310,6 +311,9 @@ async def test_a_pause_delivers_late_but_in_order_and_once(
         client = server.client()
         for _ in range(300):
             await ledger.send(client, delay_ms=random.randint(300, 3500))
+        for topic in TOPICS:  # by then the Delay Server knows all of them
+            page = f"http://127.0.0.1:{server.port}/v1/events?topic={topic}&limit=1"
+            await asyncio.to_thread(urlopen, page)
         server.signal(signal.SIGSTOP)
         await asyncio.sleep(3)
         server.signal(signal.SIGCONT)
