@@ -1,21 +1,15 @@
-"""`python -m halfpast_api.serving NAME …`: what `halfpast NAME …` does, sooner.
+"""What `halfpast NAME …` does for a service, without the other commands.
 
-A supervisor starts its services so. To load and lay out all the other commands first
-takes as long as to load what a service is made of.
+The nursery's forks begin so. To load and lay out all the other commands first takes as
+long as to load what a service is made of.
 """
 
 import sys
 from importlib import import_module
 
 
-def main() -> None:
-    """Run the service that the first argument names."""
-    load_structlog()
-    serve()
-
-
 def serve() -> None:
-    """The same, when structlog has been loaded."""
+    """Run the service that the first argument names; see `load_structlog`."""
     import typer
 
     from halfpast_api import cli_serve
@@ -41,7 +35,3 @@ def load_structlog() -> None:
     import_module("structlog")
     if not was_loaded:
         del sys.modules["rich"]
-
-
-if __name__ == "__main__":
-    main()
